@@ -1,0 +1,1 @@
+"""tidemill: real-time inference on streams; this package is what other programs import."""
