@@ -1,0 +1,322 @@
+"""Frames between a lane's agent and a worker: a 48-byte header, then the payload, little endian.
+
+Decides: the bytes of the five kinds, and which bytes are refused.
+Must not know: sockets, torch, numpy.
+
+    HELLO  worker -> agent   JSON: what the worker serves (sent once, first)
+    SCORE  agent -> worker   float32 block rows x row_bytes, then u32 row ids
+    REPLY  worker -> agent   u8 status per row (padded to 4), float32 rows x out_dim, u32 row ids
+    FAIL   worker -> agent   JSON {reason, message}: no row of that batch was scored
+    DRAIN  worker -> agent   nothing: send no new batch; what is under way will be answered
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from struct import Struct
+from typing import Any
+
+MAGIC = b"TMW1"
+PROTOCOL = 1
+HEADER = Struct("<4sBBHQIIqIIII")
+HEADER_BYTES = HEADER.size
+MAX_PAYLOAD_BYTES = 16 * 1024 * 1024  # 256 rows x 100 features are 0.1 MB; more is a foreign peer
+READ_BYTES = 256 * 1024  # one read takes a whole frame of usual size
+
+
+class Kind(IntEnum):
+    """What a frame is."""
+
+    HELLO = 1
+    SCORE = 2
+    REPLY = 3
+    FAIL = 4
+    DRAIN = 5
+
+
+class RowStatus(IntEnum):
+    """One byte a row of a REPLY."""
+
+    OK = 0
+    NON_FINITE_OUTPUT = 1
+    MODEL_ERROR = 2
+
+
+class WireError(ValueError):
+    """The peer sent bytes that are no frame of this protocol: drop the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a worker serves. `service_us` = measured time of one batch of each bucket, without queue."""
+
+    model: str
+    version: str
+    features: list[str]
+    outputs: list[str]
+    buckets: list[int]
+    service_us: dict[int, int]
+    max_rows: int
+    credits: int
+    schema_id: str = ""
+    protocol: int = PROTOCOL
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Rows to be scored. `budget_ns` = what remained of the head's deadline when it was sent."""
+
+    batch_id: int
+    rows: int
+    row_bytes: int
+    budget_ns: int
+    block: memoryview
+    row_ids: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Answer to one SCORE, same batch id, same rows in the same order.
+
+    `status`: one RowStatus byte a row; `outputs`: float32, rows x out_dim; `row_ids`: u32, as sent.
+    `service_us`: the model's time for the merged batch of `bucket` rows that held this frame;
+    `queue_us`: at most how long the frame waited in the worker before it.
+    """
+
+    batch_id: int
+    rows: int
+    out_dim: int
+    service_us: int
+    queue_us: int
+    bucket: int
+    status: memoryview
+    outputs: memoryview
+    row_ids: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The whole batch failed; nothing of it was scored."""
+
+    batch_id: int
+    rows: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """The worker takes no new batches."""
+
+
+Message = Hello | Score | Reply | Fail | Drain
+
+
+def _frame(
+    kind: Kind,
+    payload: bytes = b"",
+    *,
+    batch_id: int = 0,
+    rows: int = 0,
+) -> bytes:
+    return HEADER.pack(MAGIC, kind, 0, 0, batch_id, rows, 0, 0, len(payload), 0, 0, 0) + payload
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def encode_hello(hello: Hello) -> bytes:
+    """HELLO as bytes."""
+    return _frame(Kind.HELLO, _json(asdict(hello)))
+
+
+def score_header(batch_id: int, rows: int, row_bytes: int, budget_ns: int) -> bytes:
+    """Only the header of a SCORE, for a caller that sends block and row ids without joining them."""
+    size = rows * (row_bytes + 4)
+    return HEADER.pack(MAGIC, Kind.SCORE, 0, 0, batch_id, rows, row_bytes, budget_ns, size, 0, 0, 0)
+
+
+def encode_score(
+    batch_id: int, block: bytes, rows: int, row_bytes: int, budget_ns: int, row_ids: bytes
+) -> bytes:
+    """SCORE as bytes. Raises WireError if block or ids don't have `rows` rows."""
+    if len(block) != rows * row_bytes or len(row_ids) != 4 * rows:
+        raise WireError(
+            f"score: {rows} rows of {row_bytes} bytes need {rows * row_bytes} + {4 * rows} bytes,"
+            f" not {len(block)} + {len(row_ids)}"
+        )
+    return score_header(batch_id, rows, row_bytes, budget_ns) + block + row_ids
+
+
+def reply_header(
+    batch_id: int, rows: int, out_dim: int, service_us: int, queue_us: int, bucket: int
+) -> bytes:
+    """Only the header of a REPLY, for a sender that doesn't join the parts."""
+    size = _padded(rows) + 4 * rows * out_dim + 4 * rows
+    return HEADER.pack(
+        MAGIC,
+        Kind.REPLY,
+        0,
+        out_dim,
+        batch_id,
+        rows,
+        4 * out_dim,
+        0,
+        size,
+        min(service_us, 0xFFFFFFFF),
+        min(queue_us, 0xFFFFFFFF),
+        bucket,
+    )
+
+
+def encode_reply(
+    batch_id: int,
+    status: bytes,
+    outputs: bytes,
+    row_ids: bytes,
+    out_dim: int,
+    *,
+    service_us: int = 0,
+    queue_us: int = 0,
+    bucket: int = 0,
+) -> bytes:
+    """REPLY as bytes. Raises WireError if the parts don't have the same number of rows."""
+    rows = len(status)
+    if len(outputs) != 4 * rows * out_dim or len(row_ids) != 4 * rows:
+        raise WireError(
+            f"reply: {rows} rows of {out_dim} outputs need {4 * rows * out_dim} + {4 * rows} bytes,"
+            f" not {len(outputs)} + {len(row_ids)}"
+        )
+    head = reply_header(batch_id, rows, out_dim, service_us, queue_us, bucket)
+    return b"".join((head, status, bytes(_padded(rows) - rows), outputs, row_ids))
+
+
+def encode_fail(batch_id: int, rows: int, reason: str, message: str) -> bytes:
+    """FAIL as bytes."""
+    body = _json({"reason": reason, "message": message[:2000]})
+    return _frame(Kind.FAIL, body, batch_id=batch_id, rows=rows)
+
+
+def encode_drain() -> bytes:
+    """DRAIN as bytes."""
+    return _frame(Kind.DRAIN)
+
+
+class Decoder:
+    """Bytes in, whole messages out; holds what is not yet whole.
+
+    Views in the messages stay valid: they point into bytes that nobody changes.
+    """
+
+    def __init__(self, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> None:
+        self._limit = max_payload_bytes
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._need = HEADER_BYTES
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a message that is not whole yet; > 0 at EOF means that it was cut."""
+        return self._held_bytes
+
+    def feed(self, data: bytes) -> list[Message]:
+        """All messages that are whole now. Raises WireError; the decoder is of no use after that."""
+        if self._held:
+            self._held.append(data)
+            self._held_bytes += len(data)
+            if self._held_bytes < self._need:
+                return []
+            data = b"".join(self._held)
+            self._held.clear()
+        self._held_bytes = 0
+        messages: list[Message] = []
+        view, at, end = memoryview(data), 0, len(data)
+        while True:
+            left = end - at
+            if left < HEADER_BYTES:
+                self._need = HEADER_BYTES
+                break
+            size = self._payload_bytes(data, at)
+            if left < HEADER_BYTES + size:
+                self._need = HEADER_BYTES + size
+                break
+            messages.append(_message(data, view, at))
+            at += HEADER_BYTES + size
+        if at < end:
+            rest = data[at:] if at else data
+            self._held.append(rest)
+            self._held_bytes = len(rest)
+            if len(rest) < 4 and not MAGIC.startswith(rest):
+                raise WireError(f"expected magic {MAGIC!r}, got {rest!r}")
+        return messages
+
+    def _payload_bytes(self, data: bytes, at: int) -> int:
+        if data[at : at + 4] != MAGIC:
+            raise WireError(f"expected magic {MAGIC!r}, got {data[at : at + 4]!r}")
+        size: int = HEADER.unpack_from(data, at)[8]
+        if size > self._limit:
+            raise WireError(f"payload of {size} bytes is over the limit of {self._limit}")
+        return size
+
+
+def _message(data: bytes, view: memoryview, at: int) -> Message:
+    _, kind, _, out_dim, batch_id, rows, row_bytes, budget, size, service, queue, bucket = (
+        HEADER.unpack_from(data, at)
+    )
+    at += HEADER_BYTES
+    if kind == Kind.SCORE:
+        ids = at + rows * row_bytes
+        if size != rows * (row_bytes + 4) or not rows:
+            raise WireError(f"score of {rows} rows x {row_bytes} bytes has {size} payload bytes")
+        return Score(batch_id, rows, row_bytes, budget, view[at:ids], view[ids : at + size])
+    if kind == Kind.REPLY:
+        first, ids = at + _padded(rows), at + size - 4 * rows
+        if size != _padded(rows) + 4 * rows * (out_dim + 1):
+            raise WireError(f"reply of {rows} rows x {out_dim} outputs has {size} payload bytes")
+        status, outputs, row_ids = view[at : at + rows], view[first:ids], view[ids : at + size]
+        return Reply(batch_id, rows, out_dim, service, queue, bucket, status, outputs, row_ids)
+    if kind == Kind.FAIL:
+        body = _parse(view[at : at + size])
+        return Fail(batch_id, rows, str(body.get("reason", "")), str(body.get("message", "")))
+    if kind == Kind.HELLO:
+        return _hello(_parse(view[at : at + size]))
+    if kind == Kind.DRAIN:
+        return Drain()
+    raise WireError(f"unknown kind {kind}; this protocol has {[int(k) for k in Kind]}")
+
+
+def _parse(raw: memoryview) -> dict[str, Any]:
+    try:
+        body = json.loads(bytes(raw))
+    except ValueError as error:
+        raise WireError(f"payload is no JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise WireError("payload is no JSON object")
+    return body
+
+
+def _hello(body: dict[str, Any]) -> Hello:
+    if body.get("protocol") != PROTOCOL:
+        raise WireError(f"peer speaks protocol {body.get('protocol')!r}, not {PROTOCOL}")
+    try:
+        return Hello(
+            model=body["model"],
+            version=body["version"],
+            features=list(body["features"]),
+            outputs=list(body["outputs"]),
+            buckets=[int(bucket) for bucket in body["buckets"]],
+            service_us={int(bucket): int(us) for bucket, us in body["service_us"].items()},
+            max_rows=int(body["max_rows"]),
+            credits=int(body["credits"]),
+            schema_id=str(body.get("schema_id", "")),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WireError(f"hello lacks or mistypes a field: {error!r}") from error
+
+
+def _padded(rows: int) -> int:
+    return (rows + 3) & ~3
