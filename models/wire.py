@@ -14,105 +14,49 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from enum import IntEnum
+from dataclasses import asdict
 from struct import Struct
 from typing import Any
 
+from models.messages import (
+    PROTOCOL,
+    Drain,
+    Fail,
+    Hello,
+    Kind,
+    Message,
+    Reply,
+    RowStatus,
+    Score,
+    WireError,
+)
+
+__all__ = [
+    "PROTOCOL",
+    "Decoder",
+    "Drain",
+    "Fail",
+    "Hello",
+    "Kind",
+    "Message",
+    "Reply",
+    "RowStatus",
+    "Score",
+    "WireError",
+    "encode_drain",
+    "encode_fail",
+    "encode_hello",
+    "encode_reply",
+    "encode_score",
+    "reply_header",
+    "score_header",
+]
+
 MAGIC = b"TMW1"
-PROTOCOL = 1
 HEADER = Struct("<4sBBHQIIqIIII")
 HEADER_BYTES = HEADER.size
 MAX_PAYLOAD_BYTES = 16 * 1024 * 1024  # 256 rows x 100 features are 0.1 MB; more is a foreign peer
 READ_BYTES = 256 * 1024  # one read takes a whole frame of usual size
-
-
-class Kind(IntEnum):
-    """What a frame is."""
-
-    HELLO = 1
-    SCORE = 2
-    REPLY = 3
-    FAIL = 4
-    DRAIN = 5
-
-
-class RowStatus(IntEnum):
-    """One byte a row of a REPLY."""
-
-    OK = 0
-    NON_FINITE_OUTPUT = 1
-    MODEL_ERROR = 2
-
-
-class WireError(ValueError):
-    """The peer sent bytes that are no frame of this protocol: drop the connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """What a worker serves. `service_us` = measured time of one batch of each bucket, without queue."""
-
-    model: str
-    version: str
-    features: list[str]
-    outputs: list[str]
-    buckets: list[int]
-    service_us: dict[int, int]
-    max_rows: int
-    credits: int
-    schema_id: str = ""
-    protocol: int = PROTOCOL
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """Rows to be scored. `budget_ns` = what remained of the head's deadline when it was sent."""
-
-    batch_id: int
-    rows: int
-    row_bytes: int
-    budget_ns: int
-    block: memoryview
-    row_ids: memoryview
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """Answer to one SCORE, same batch id, same rows in the same order.
-
-    `status`: one RowStatus byte a row; `outputs`: float32, rows x out_dim; `row_ids`: u32, as sent.
-    `service_us`: the model's time for the merged batch of `bucket` rows that held this frame;
-    `queue_us`: at most how long the frame waited in the worker before it.
-    """
-
-    batch_id: int
-    rows: int
-    out_dim: int
-    service_us: int
-    queue_us: int
-    bucket: int
-    status: memoryview
-    outputs: memoryview
-    row_ids: memoryview
-
-
-@dataclass(frozen=True, slots=True)
-class Fail:
-    """The whole batch failed; nothing of it was scored."""
-
-    batch_id: int
-    rows: int
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Drain:
-    """The worker takes no new batches."""
-
-
-Message = Hello | Score | Reply | Fail | Drain
 
 
 def _frame(
@@ -224,7 +168,7 @@ class Decoder:
         return self._held_bytes
 
     def feed(self, data: bytes) -> list[Message]:
-        """All messages that are whole now. Raises WireError; the decoder is of no use after that."""
+        """All messages that are whole now. Raises WireError; the decoder is useless after that."""
         if self._held:
             self._held.append(data)
             self._held_bytes += len(data)
@@ -250,7 +194,7 @@ class Decoder:
             rest = data[at:] if at else data
             self._held.append(rest)
             self._held_bytes = len(rest)
-            if len(rest) < 4 and not MAGIC.startswith(rest):
+            if not MAGIC.startswith(rest[: len(MAGIC)]):
                 raise WireError(f"expected magic {MAGIC!r}, got {rest!r}")
         return messages
 
