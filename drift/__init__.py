@@ -1,0 +1,1 @@
+"""Comparing what is served with what the model was trained on."""
