@@ -10,7 +10,8 @@ TidemillError
 ├── ContractError       stop: a record or value speaks a version that this program doesn't know
 └── Stuck               end the process: no progress although there is work; a restart may help
 
-Messages name the value, the limit and the remedy, and never a secret.
+Messages name the value, the limit and the remedy, and never a secret.  Names say what happened, as
+TimeoutError's siblings in other clients do, so the suffix rule N818 is off for them.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ class SettingsError(TidemillError, ValueError):
     """A setting is unknown, of the wrong type or over its limit."""
 
 
-class InvalidEvent(TidemillError, ValueError):
+class InvalidEvent(TidemillError, ValueError):  # noqa: N818
     """The event can't be sent as it is: too large, not JSON, or with a bad id."""
 
 
-class NotDelivered(TidemillError):
+class NotDelivered(TidemillError):  # noqa: N818
     """Kafka did not confirm the record; sending it again under the same task id is safe."""
 
     def __init__(self, message: str, task_id: str = "") -> None:
@@ -36,7 +37,7 @@ class NotDelivered(TidemillError):
         self.task_id = task_id
 
 
-class DeadlineExceeded(TidemillError, TimeoutError):
+class DeadlineExceeded(TidemillError, TimeoutError):  # noqa: N818
     """No answer came before the caller's deadline; ``task_id`` may be waited for again."""
 
     def __init__(self, message: str, task_id: str = "") -> None:
@@ -44,7 +45,7 @@ class DeadlineExceeded(TidemillError, TimeoutError):
         self.task_id = task_id
 
 
-class Unavailable(TidemillError, ConnectionError):
+class Unavailable(TidemillError, ConnectionError):  # noqa: N818
     """A service can't be reached or refuses to serve for now."""
 
 
@@ -60,5 +61,5 @@ class ContractError(TidemillError, ValueError):
     """A value does not follow the contract of its version."""
 
 
-class Stuck(TidemillError):
+class Stuck(TidemillError):  # noqa: N818
     """There is work and no progress for too long; only a restart may help."""
