@@ -15,7 +15,7 @@ from models.address import TcpAddress, TlsFiles, UnixAddress, parse_address, req
 _UCRED = Struct("3i")  # pid, uid, gid
 
 
-class PeerRefused(ConnectionError):
+class PeerRefusedError(ConnectionError):
     """The other end runs as a user who is neither this one nor root."""
 
 
@@ -27,10 +27,10 @@ def peer_uid(sock: socket.socket) -> int:
 
 
 def check_peer(sock: socket.socket) -> None:
-    """Raises PeerRefused unless the peer is this user or root."""
+    """Raises PeerRefusedError unless the peer is this user or root."""
     uid = peer_uid(sock)
     if uid not in (os.geteuid(), 0):
-        raise PeerRefused(
+        raise PeerRefusedError(
             f"peer runs as uid {uid}, this process as {os.geteuid()}: run both as one user"
         )
 
@@ -46,7 +46,7 @@ def connect(
 ) -> socket.socket:
     """A connected socket, which keeps `timeout_s` as its time-out.
 
-    May block for `timeout_s`. Raises AddressError (settings), PeerRefused, ssl.SSLError or OSError.
+    May block for `timeout_s`. Raises AddressError (settings), PeerRefusedError, ssl.SSLError or OSError.
     """
     target = parse_address(address)
     tls = TlsFiles.from_settings(tls_ca, tls_cert, tls_key)

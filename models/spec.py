@@ -155,7 +155,7 @@ class ModelSpec:
             raise SpecError("a model needs a name and a version")
         if list(self.buckets) != sorted(set(self.buckets)) or not self.buckets:
             raise SpecError(f"model {self.name}: buckets {self.buckets} must ascend")
-        if not 1 <= self.buckets[0] or not self.buckets[-1] == self.max_rows <= MAX_BATCH_ROWS:
+        if not self.buckets[0] >= 1 or not self.buckets[-1] == self.max_rows <= MAX_BATCH_ROWS:
             raise SpecError(
                 f"model {self.name}: the last bucket ({self.buckets[-1]}) must equal max_rows"
                 f" ({self.max_rows}), at most {MAX_BATCH_ROWS}"

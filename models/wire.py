@@ -85,7 +85,12 @@ def score_header(batch_id: int, rows: int, row_bytes: int, budget_ns: int) -> by
 
 
 def encode_score(
-    batch_id: int, block: bytes, rows: int, row_bytes: int, budget_ns: int, row_ids: bytes
+    batch_id: int,
+    block: bytes | memoryview,
+    rows: int,
+    row_bytes: int,
+    budget_ns: int,
+    row_ids: bytes | memoryview,
 ) -> bytes:
     """SCORE as bytes. Raises WireError if block or ids don't have `rows` rows."""
     if len(block) != rows * row_bytes or len(row_ids) != 4 * rows:
@@ -93,7 +98,8 @@ def encode_score(
             f"score: {rows} rows of {row_bytes} bytes need {rows * row_bytes} + {4 * rows} bytes,"
             f" not {len(block)} + {len(row_ids)}"
         )
-    return score_header(batch_id, rows, row_bytes, budget_ns) + block + row_ids
+    head = score_header(batch_id, rows, row_bytes, budget_ns)
+    return b"".join((head, block, row_ids))
 
 
 def reply_header(
@@ -120,8 +126,8 @@ def reply_header(
 def encode_reply(
     batch_id: int,
     status: bytes,
-    outputs: bytes,
-    row_ids: bytes,
+    outputs: bytes | memoryview,
+    row_ids: bytes | memoryview,
     out_dim: int,
     *,
     service_us: int = 0,
