@@ -103,6 +103,7 @@ class DeadLetterReason(StrEnum):
     FUTURE_TIMESTAMP = "future_timestamp"
     TIME_MISMATCH = "time_mismatch"
     NAIVE_TIME = "naive_time"
+    MALFORMED_TIME = "malformed_time"
     MODEL_ERROR = "model_error"
     NON_FINITE_OUTPUT = "non_finite_output"
 

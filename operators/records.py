@@ -1,0 +1,88 @@
+"""The lane frame: the rows of one batch frame that are owed an answer, as columns.
+
+It crosses from the decoder to the lanes and lies in keyed state until each row is answered, so it
+has a codec and a version.  Must not know: Flink, Kafka, how a row is decoded or scored.
+"""
+
+from __future__ import annotations
+
+import marshal
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidemill.errors import ContractError
+
+LANE_FRAME_VERSION: Final = 1
+# The format is pinned: a checkpoint written by one Python has to be read by the next.
+_MARSHAL_FORMAT: Final = 4
+
+Decision = tuple[str, str, str]
+"""Status, reason and message of a row that is answered without being scored."""
+
+
+@dataclass(slots=True)
+class LaneFrame:
+    """Rows of one partition in offset order; every list has one entry a row.
+
+    ``block`` is float32, row-major, with zeros in rows that are already decided.  ``headers`` are
+    the blobs as received.  ``deadlines``, ``event_ms`` and ``first_arrival_ms`` are epoch ms.
+    """
+
+    partition: int
+    first_arrival_ms: int
+    tasks: list[str] = field(default_factory=list)
+    attempts: list[int] = field(default_factory=list)
+    event_ms: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    deadlines: list[int] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    headers: list[bytes] = field(default_factory=list)
+    reply_to: list[str | None] = field(default_factory=list)
+    block: bytes = b""
+    decided: list[Decision | None] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def encode(self) -> bytes:
+        """The frame as bytes, for keyed state."""
+        return marshal.dumps(
+            (
+                LANE_FRAME_VERSION,
+                self.partition,
+                self.first_arrival_ms,
+                self.tasks,
+                self.attempts,
+                self.event_ms,
+                self.offsets,
+                self.deadlines,
+                self.keys,
+                self.headers,
+                self.reply_to,
+                self.block,
+                self.decided,
+                self.values,
+            ),
+            _MARSHAL_FORMAT,
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> LaneFrame:
+        """Read ``encode``'s bytes back.  Raises ContractError for bytes of another version.
+
+        Only for bytes of our own state: marshal is not safe on bytes of strangers.
+        """
+        try:
+            version, *fields = marshal.loads(data)  # noqa: S302 - our own checkpointed state
+        except (ValueError, EOFError, TypeError) as error:
+            raise ContractError(
+                f"lane frame of {len(data)} bytes can't be read ({error}): the state is not from"
+                " tidemill; start without it, or from the savepoint that belongs to this job"
+            ) from error
+        if version != LANE_FRAME_VERSION:
+            raise ContractError(
+                f"lane frame has version {version!r}, this program reads {LANE_FRAME_VERSION}:"
+                " restore with the release that wrote the savepoint, drain, then upgrade"
+            )
+        return cls(*fields)
