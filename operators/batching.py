@@ -71,7 +71,7 @@ class BatchLogic:
     def link_down(self, now_ms: float) -> list[Decision]:
         """The worker is gone: rows at it are answered by the next tier, or wait for its return."""
         state = self.state
-        if state.times is None:
+        if state.times is None and not state.in_flight:
             return []
         state.times = None
         lost = [chunk for batch in state.in_flight.values() for chunk, _ in batch.parts]
@@ -83,6 +83,11 @@ class BatchLogic:
         for chunk in lost:
             chunk.group = None
             self._enqueue(chunk)
+        return self.tick(now_ms)
+
+    def drain(self, now_ms: float) -> list[Decision]:
+        """The worker takes no new batch; what it has it will answer."""
+        self.state.times = None
         return self.tick(now_ms)
 
     def reply(self, batch_id: int, bucket: int, service_ms: float, now_ms: float) -> list[Decision]:

@@ -210,7 +210,7 @@ class Decoder:
                 _settle(lane, i, judged, frame.watermark_ms)
         lane.block = bytes(block)
         if dropped:
-            lane = _without(lane, dropped, self._row.size)
+            lane = lane.select([i for i in range(len(lane)) if i not in dropped])
         return DecodedFrame(
             lane if len(lane) else None, late_out.encode(), dead_out.encode(), dict(counts)
         )
@@ -271,24 +271,3 @@ def _settle(lane: LaneFrame, i: int, judged: Judged, watermark_ms: int) -> None:
         lane.decided[i] = late_decision(lane.event_ms[i], watermark_ms)
     elif judged.error is not None:
         lane.decided[i] = (Status.ERROR.value, judged.error.reason.value, judged.error.message)
-
-
-def _without(lane: LaneFrame, dropped: set[int], row_bytes: int) -> LaneFrame:
-    """``lane`` without the rows ``dropped``, which are owed no answer."""
-    keep = [i for i in range(len(lane)) if i not in dropped]
-    block = b"".join(lane.block[i * row_bytes : (i + 1) * row_bytes] for i in keep)
-    return LaneFrame(
-        lane.partition,
-        lane.first_arrival_ms,
-        [lane.tasks[i] for i in keep],
-        [lane.attempts[i] for i in keep],
-        [lane.event_ms[i] for i in keep],
-        [lane.offsets[i] for i in keep],
-        [lane.deadlines[i] for i in keep],
-        [lane.keys[i] for i in keep],
-        [lane.headers[i] for i in keep],
-        [lane.reply_to[i] for i in keep],
-        block,
-        [lane.decided[i] for i in keep],
-        [lane.values[i] for i in keep],
-    )

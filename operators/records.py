@@ -7,6 +7,7 @@ has a codec and a version.  Must not know: Flink, Kafka, how a row is decoded or
 from __future__ import annotations
 
 import marshal
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,6 +45,25 @@ class LaneFrame:
 
     def __len__(self) -> int:
         return len(self.tasks)
+
+    def select(self, rows: Sequence[int]) -> LaneFrame:
+        """A frame of only these rows, in this order."""
+        width = len(self.block) // len(self) if len(self) else 0
+        return LaneFrame(
+            self.partition,
+            self.first_arrival_ms,
+            [self.tasks[i] for i in rows],
+            [self.attempts[i] for i in rows],
+            [self.event_ms[i] for i in rows],
+            [self.offsets[i] for i in rows],
+            [self.deadlines[i] for i in rows],
+            [self.keys[i] for i in rows],
+            [self.headers[i] for i in rows],
+            [self.reply_to[i] for i in rows],
+            b"".join([self.block[i * width : (i + 1) * width] for i in rows]),
+            [self.decided[i] for i in rows],
+            [self.values[i] for i in rows],
+        )
 
     def encode(self) -> bytes:
         """The frame as bytes, for keyed state."""

@@ -1,0 +1,213 @@
+"""Flink adapter of the lane: keyed state around the agent, which does the work.
+
+A frame is in keyed state before `process_element` returns and leaves it when all its rows are
+answered: Python has no snapshot hook, so this is what makes a crash lose nothing.  State of raw
+bytes must be PICKLED_BYTE_ARRAY: with a primitive array the first checkpoint that has rows in it
+fails, and the job restarts for ever.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pyflink.common import Time, Types
+from pyflink.datastream import KeyedBroadcastProcessFunction
+from pyflink.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig
+
+from drift.control import ControlState
+from operators.agent import Agent
+from operators.answers import ModelIdentity
+from operators.decode_fn import BYTES, tag
+from operators.dedup import DedupWindow
+from operators.delivery import Deliverer
+from operators.flink_metrics import CounterExport
+from operators.frames import decode_record
+from operators.lane import Lane
+from operators.pending import FinishedFrame, Finisher, PendingFrame
+from operators.records import LaneFrame
+from operators.redis_writer import RedisWriter
+from operators.rules import RuleEngine
+from operators.scoring_config import ScoringConfig
+from operators.scoring_stats import ScoringStats
+
+COLLECT_EVERY_MS = 2
+_CONTROL_KEY = "control"
+
+
+def control_descriptor() -> MapStateDescriptor:
+    """The broadcast state; its name is its identity, also for the job that makes the broadcast."""
+    return MapStateDescriptor("control", Types.STRING(), Types.PICKLED_BYTE_ARRAY())
+
+
+def pending_descriptor(ttl_ms: int) -> MapStateDescriptor:
+    """Frames that are not finished, by id."""
+    descriptor = MapStateDescriptor("pending", Types.LONG(), Types.PICKLED_BYTE_ARRAY())
+    descriptor.enable_time_to_live(_ttl(ttl_ms))
+    return descriptor
+
+
+def seen_descriptor(slot: int, ttl_ms: int) -> ListStateDescriptor:
+    """Digests of the tasks seen in one slot of the duplicates' window."""
+    descriptor = ListStateDescriptor(f"seen-{slot}", Types.PICKLED_BYTE_ARRAY())
+    descriptor.enable_time_to_live(_ttl(ttl_ms))
+    return descriptor
+
+
+def _ttl(ttl_ms: int) -> StateTtlConfig:
+    # The default visibility would scan for expired entries at each read.
+    return (
+        StateTtlConfig.new_builder(Time.milliseconds(ttl_ms))
+        .set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
+        .set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
+        .build()
+    )
+
+
+class LaneFunction(KeyedBroadcastProcessFunction):
+    """Main output: results; side outputs `dead` and `features`; all are out frames."""
+
+    def __init__(self, config: ScoringConfig) -> None:
+        self._config = config
+
+    def open(self, runtime_context: Any) -> None:  # noqa: D102
+        config = self._config
+        sys.setswitchinterval(config.switch_interval_s)
+        ttl_ms = config.state_ttl_ms
+        self._pending = runtime_context.get_map_state(pending_descriptor(ttl_ms))
+        self._seen = [
+            runtime_context.get_list_state(seen_descriptor(slot, ttl_ms))
+            for slot in range(config.dedup.slots)
+        ]
+        self._control_descriptor = control_descriptor()
+        self._control: ControlState | None = None
+        self._control_counts = {"control_applied": 0, "control_ignored": 0, "control_bad": 0}
+        self._lanes: dict[Any, Lane] = {}
+        self._numbers = 0
+        self._dead, self._features = tag("dead"), tag("features")
+        self._counters = CounterExport(runtime_context.get_metrics_group(), "scoring")
+        self._stats = ScoringStats()
+        self._agent = self._make_agent()
+        self._agent.start()
+
+    def close(self) -> None:  # noqa: D102
+        self._agent.stop()
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:  # noqa: D102
+        now_ms = int(time.time() * 1000)
+        lane = self._lane(ctx, now_ms)
+        frame, slot, chunk = lane.admit(LaneFrame.decode(bytes(value)), now_ms)
+        if chunk:
+            self._remember(lane, slot, chunk)
+        if frame is not None:
+            frame_id = lane.take_id()
+            self._pending.put(frame_id, frame.encode())
+            self._put(lane, frame_id, frame)
+            self._set_timer(lane, ctx, now_ms)
+        yield from self._collect(lane)
+        while self._agent.full:
+            time.sleep(0.0005)
+            yield from self._collect(lane)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:  # noqa: ARG002, D102
+        now_ms = int(time.time() * 1000)
+        lane = self._lane(ctx, now_ms)
+        lane.timer_set = False
+        yield from self._collect(lane)
+        if lane.ids:
+            self._set_timer(lane, ctx, now_ms)
+        if self._counters.due(now_ms):
+            self._export(now_ms)
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Iterator[Any]:  # noqa: D102
+        state = ctx.get_broadcast_state(self._control_descriptor)
+        control = self._load_control(state)
+        outcome = control.apply(decode_record(bytes(value)).value)
+        self._control_counts[outcome.counter] = self._control_counts.get(outcome.counter, 0) + 1
+        state.put(_CONTROL_KEY, control.snapshot())
+        return iter(())
+
+    def _make_agent(self) -> Agent:
+        config = self._config
+        spec = config.spec
+        names = tuple(output.name for output in spec.outputs)
+        model = ModelIdentity(spec.name, spec.version, names)
+        writer = None if config.strict else RedisWriter(config.redis, config.prefix)
+        rules = None
+        if config.rules is not None:
+            features = [feature.name for feature in spec.features]
+            rules = RuleEngine.from_dict(config.rules, features, list(names))
+        finisher = Finisher(
+            model, config.topic, config.group, spec.schema_id, len(spec.features),
+            config.decode.dead_letter_bytes,
+        )  # fmt: skip
+        deliverer = Deliverer(model, writer, self._stats, lambda: time.time() * 1000)
+        return Agent(config.batch, config.worker, rules, deliverer, finisher, self._stats)
+
+    def _lane(self, ctx: Any, now_ms: int) -> Lane:
+        """The lane of the current key; at its first use it takes over the state it left behind."""
+        key = ctx.get_current_key()
+        lane = self._lanes.get(key)
+        if lane is None:
+            self._load_control(ctx.get_broadcast_state(self._control_descriptor))
+            seen = DedupWindow(self._config.dedup)
+            seen.restore({slot: list(state.get()) for slot, state in enumerate(self._seen)}, now_ms)
+            lane = self._lanes[key] = Lane(key, seen)
+            entries = {int(frame_id): bytes(data) for frame_id, data in self._pending.items()}
+            for frame_id in lane.restore(entries):
+                self._put(lane, frame_id, LaneFrame.decode(entries[frame_id]))
+        return lane
+
+    def _load_control(self, state: Any) -> ControlState:
+        if self._control is None:
+            saved = state.get(_CONTROL_KEY)
+            self._control = ControlState() if saved is None else ControlState.restore(bytes(saved))
+        return self._control
+
+    def _remember(self, lane: Lane, slot: int, chunk: bytes) -> None:
+        state = self._seen[slot]
+        if lane.seen.starts_slot(slot):
+            state.clear()
+        state.add(chunk)
+
+    def _put(self, lane: Lane, frame_id: int, frame: LaneFrame) -> None:
+        control = self._control
+        version, frozen = (0, ()) if control is None else (control.version, control.frozen)
+        self._numbers += 1
+        self._agent.put(
+            PendingFrame(lane.key, frame_id, self._numbers, frame, version, tuple(frozen))
+        )
+
+    def _set_timer(self, lane: Lane, ctx: Any, now_ms: int) -> None:
+        if not lane.timer_set:
+            lane.timer_set = True
+            ctx.timer_service().register_processing_time_timer(now_ms + COLLECT_EVERY_MS)
+
+    def _collect(self, lane: Lane) -> Iterator[Any]:
+        """Emit what is finished in this lane and clear its state; other lanes' wait for their turn."""
+        if self._agent.error is not None:
+            raise RuntimeError("the scoring agent ended") from self._agent.error
+        finished = self._agent.finished
+        while finished:
+            frame = finished.popleft()
+            self._lanes[frame.lane].ready.append(frame)
+        for frame in lane.take_ready():
+            self._pending.remove(frame.id)
+            yield from self._emit(frame)
+
+    def _emit(self, frame: FinishedFrame) -> Iterator[Any]:
+        yield frame.results
+        if frame.dead_letters is not None:
+            yield self._dead, frame.dead_letters
+        if frame.features is not None:
+            yield self._features, frame.features
+
+    def _export(self, now_ms: int) -> None:
+        totals = self._stats.totals()
+        totals.update(self._control_counts)
+        totals["duplicates"] = sum(lane.duplicates for lane in self._lanes.values())
+        totals["rows_entered"] = self._agent.entered_rows
+        totals["rows_left"] = self._agent.left_rows
+        self._counters.totals(totals, now_ms)
