@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-import numpy as np
-
-from models.merge import Block, OutputShapeError, bucket_for, checked, fill, row_status
+from models.merge import Block, Buffer, OutputShapeError, bucket_for, checked, row_status
 from models.messages import Score
 from models.metrics import WorkerMetrics
 from models.spec import ModelSpec
@@ -30,18 +27,23 @@ class DevicePoisonedError(RuntimeError):
     """The accelerator's context is broken for good: only a new process can go on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """One SCORE frame that waits. `source` = who gets the answer; `arrived_ns` = seen at, monotonic."""
 
     source: int
     score: Score
     arrived_ns: int
+    rows: int
 
-    @property
-    def rows(self) -> int:
-        """Rows of the frame."""
-        return self.score.rows
+
+class _Batch(NamedTuple):
+    """What was computed, kept until it is counted."""
+
+    jobs: Sequence[Job]
+    rows: int
+    bad_rows: int
+    start_ns: int
+    end_ns: int
 
 
 class Engine:
@@ -53,7 +55,8 @@ class Engine:
         self._metrics = metrics
         self._progress = metrics.progress
         self._columns = len(spec.outputs)
-        self._buffer = np.zeros((spec.max_rows, len(spec.features)), np.float32)
+        self._buffer = Buffer(spec.max_rows, len(spec.features))
+        self._uncounted: list[_Batch] = []
 
     def refusal(self, score: Score) -> bytes | None:
         """A FAIL for a frame that this model can't take; None if it can."""
@@ -93,57 +96,59 @@ class Engine:
         message = f"{type(error).__name__}: {error}"
         return encode_fail(score.batch_id, score.rows, reason, message)
 
-    def _run(self, jobs: Sequence[Job]) -> list[bytes]:
-        rows = sum(job.score.rows for job in jobs)
-        bucket = bucket_for(rows, self.spec.buckets)
-        block = fill(self._buffer, [job.score.block for job in jobs], rows, bucket)
-        outputs, start_ns, end_ns = self._timed(block, bucket)
-        good = outputs[:rows]
-        status, bad = row_status(good)
-        replies = self._split(jobs, good, status, (start_ns, end_ns), bucket)
-        self._count(jobs, rows, bad, start_ns, end_ns)
-        return replies
+    def settle(self) -> None:
+        """Count what was scored since the last call: after the answers are sent, they don't wait."""
+        metrics, at = self._metrics, self._progress
+        for batch in self._uncounted:
+            at.batches += 1
+            at.rows += batch.rows
+            metrics.bad_rows += batch.bad_rows
+            metrics.batch_rows.observe(batch.rows)
+            metrics.service_s.observe((batch.end_ns - batch.start_ns) / 1e9)
+            for job in batch.jobs:
+                metrics.queue_s.observe((batch.start_ns - job.arrived_ns) / 1e9)
+        self._uncounted.clear()
 
-    def _timed(self, block: Block, bucket: int) -> tuple[Block, int, int]:
+    def _run(self, jobs: Sequence[Job]) -> list[bytes]:
+        rows = sum([job.rows for job in jobs])
+        bucket = bucket_for(rows, self.spec.buckets)
+        block = self._buffer.fill([job.score.block for job in jobs], bucket)
         at = self._progress
-        start_ns = time.monotonic_ns()
-        at.busy_bucket, at.busy_since_ns = bucket, start_ns
+        at.busy_bucket, at.busy_since_ns = bucket, (start_ns := time.monotonic_ns())
         try:
             outputs = checked(self._model.run(block), bucket, self._columns)
         finally:
-            end_ns = time.monotonic_ns()
-            at.busy_since_ns, at.progress_ns = 0, end_ns
-        return outputs, start_ns, end_ns
+            at.busy_since_ns, at.progress_ns = 0, (end_ns := time.monotonic_ns())
+        good = outputs[:rows]
+        status, bad_rows = row_status(good)
+        self._uncounted.append(_Batch(jobs, rows, bad_rows, start_ns, end_ns))
+        return self._split(jobs, good.tobytes(), status, start_ns, end_ns, bucket)
 
     def _split(
-        self, jobs: Sequence[Job], outputs: Block, status: bytes, span: tuple[int, int], bucket: int
+        self,
+        jobs: Sequence[Job],
+        outputs: bytes,
+        status: bytes,
+        start_ns: int,
+        end_ns: int,
+        bucket: int,
     ) -> list[bytes]:
-        start_ns, end_ns = span
-        service_us = (end_ns - start_ns) // 1000
+        columns, service_us = self._columns, (end_ns - start_ns) // 1000
+        size = 4 * columns
         replies, at = [], 0
-        for job in jobs:
-            score, end = job.score, at + job.score.rows
+        for _, score, arrived_ns, rows in jobs:
+            end = at + rows
             replies.append(
                 encode_reply(
                     score.batch_id,
                     status[at:end],
-                    outputs[at:end].tobytes(),
+                    outputs[at * size : end * size],
                     score.row_ids,
-                    self._columns,
+                    columns,
                     service_us=service_us,
-                    queue_us=max(0, start_ns - job.arrived_ns) // 1000,
+                    queue_us=(start_ns - arrived_ns) // 1000,
                     bucket=bucket,
                 )
             )
             at = end
         return replies
-
-    def _count(self, jobs: Sequence[Job], rows: int, bad: int, start_ns: int, end_ns: int) -> None:
-        metrics = self._metrics
-        self._progress.batches += 1
-        self._progress.rows += rows
-        metrics.bad_rows += bad
-        metrics.batch_rows.observe(rows)
-        metrics.service_s.observe((end_ns - start_ns) / 1e9)
-        for job in jobs:
-            metrics.queue_s.observe(max(0, start_ns - job.arrived_ns) / 1e9)

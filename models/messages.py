@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 PROTOCOL = 1
 
@@ -49,8 +50,7 @@ class Hello:
     protocol: int = PROTOCOL
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """Rows to be scored. `budget_ns` = what remained of the head's deadline when it was sent."""
 
     batch_id: int
@@ -61,8 +61,7 @@ class Score:
     row_ids: memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Answer to one SCORE, same batch id, same rows in the same order.
 
     `status`: one RowStatus byte a row; `outputs`: float32, rows x out_dim; `row_ids`: u32, as sent.

@@ -66,6 +66,7 @@ class Server:
         self._wake_read.setblocking(False)
         self._wake_write.setblocking(False)
         self._poll.register(self._wake_read, select.EPOLLIN)
+        self._read_buffer = memoryview(bytearray(READ_BYTES))
         self._drain_since_ns = 0
         self._last_read_ns = 0
 
@@ -122,6 +123,7 @@ class Server:
                 if target is not None:
                     target.waiting -= 1
                     self._send(target, answer)
+            self._engine.settle()
 
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -144,7 +146,8 @@ class Server:
         if peer.waiting >= self._credits or peer.unsent:
             return
         try:
-            data = peer.sock.recv(READ_BYTES)
+            size = peer.sock.recv_into(self._read_buffer)
+            data = bytes(self._read_buffer[:size])
             while data and isinstance(peer.sock, ssl.SSLSocket) and peer.sock.pending():
                 data += peer.sock.recv(READ_BYTES)
         except _AGAIN:
@@ -169,7 +172,7 @@ class Server:
                     self._send(peer, refusal)
                     continue
                 peer.waiting += 1
-                self._queue.append(Job(peer.serial, message, now_ns))
+                self._queue.append(Job(peer.serial, message, now_ns, message.rows))
         except WireError as error:
             self._drop(peer, "bad_frame", str(error))
 

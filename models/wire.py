@@ -55,8 +55,12 @@ __all__ = [
 MAGIC = b"TMW1"
 HEADER = Struct("<4sBBHQIIqIIII")
 HEADER_BYTES = HEADER.size
+_Header = tuple[Any, ...]
+_PAYLOAD = 8  # index of payload_bytes in a header
+_PADDING = (b"", b"\0", b"\0\0", b"\0\0\0")
+_SCORE, _REPLY = int(Kind.SCORE), int(Kind.REPLY)  # an IntEnum costs at each comparison
 MAX_PAYLOAD_BYTES = 16 * 1024 * 1024  # 256 rows x 100 features are 0.1 MB; more is a foreign peer
-READ_BYTES = 256 * 1024  # one read takes a whole frame of usual size
+READ_BYTES = 64 * 1024  # a frame of usual size in one read, and small enough for malloc to reuse
 
 
 def _frame(
@@ -109,7 +113,7 @@ def reply_header(
     size = _padded(rows) + 4 * rows * out_dim + 4 * rows
     return HEADER.pack(
         MAGIC,
-        Kind.REPLY,
+        _REPLY,
         0,
         out_dim,
         batch_id,
@@ -142,7 +146,7 @@ def encode_reply(
             f" not {len(outputs)} + {len(row_ids)}"
         )
     head = reply_header(batch_id, rows, out_dim, service_us, queue_us, bucket)
-    return b"".join((head, status, bytes(_padded(rows) - rows), outputs, row_ids))
+    return b"".join((head, status, _PADDING[-rows & 3], outputs, row_ids))
 
 
 def encode_fail(batch_id: int, rows: int, reason: str, message: str) -> bytes:
@@ -185,55 +189,55 @@ class Decoder:
         self._held_bytes = 0
         messages: list[Message] = []
         view, at, end = memoryview(data), 0, len(data)
-        while True:
-            left = end - at
-            if left < HEADER_BYTES:
-                self._need = HEADER_BYTES
+        self._need = HEADER_BYTES
+        while end - at >= HEADER_BYTES:
+            header: _Header = HEADER.unpack_from(data, at)
+            self._check(header)
+            size = HEADER_BYTES + header[_PAYLOAD]
+            if end - at < size:
+                self._need = size
                 break
-            size = self._payload_bytes(data, at)
-            if left < HEADER_BYTES + size:
-                self._need = HEADER_BYTES + size
-                break
-            messages.append(_message(data, view, at))
-            at += HEADER_BYTES + size
+            messages.append(_message(header, view[at + HEADER_BYTES : at + size]))
+            at += size
         if at < end:
-            rest = data[at:] if at else data
-            self._held.append(rest)
-            self._held_bytes = len(rest)
-            if not MAGIC.startswith(rest[: len(MAGIC)]):
-                raise WireError(f"expected magic {MAGIC!r}, got {rest!r}")
+            self._hold(data[at:])
         return messages
 
-    def _payload_bytes(self, data: bytes, at: int) -> int:
-        if data[at : at + 4] != MAGIC:
-            raise WireError(f"expected magic {MAGIC!r}, got {data[at : at + 4]!r}")
-        size: int = HEADER.unpack_from(data, at)[8]
-        if size > self._limit:
-            raise WireError(f"payload of {size} bytes is over the limit of {self._limit}")
-        return size
+    def _hold(self, rest: bytes) -> None:
+        if not MAGIC.startswith(rest[: len(MAGIC)]):
+            raise WireError(f"expected magic {MAGIC!r}, got {rest[: len(MAGIC)]!r}")
+        self._held.append(rest)
+        self._held_bytes = len(rest)
+
+    def _check(self, header: _Header) -> None:
+        if header[0] != MAGIC:
+            raise WireError(f"expected magic {MAGIC!r}, got {header[0]!r}")
+        if header[_PAYLOAD] > self._limit:
+            raise WireError(
+                f"payload of {header[_PAYLOAD]} bytes is over the limit of {self._limit}"
+            )
 
 
-def _message(data: bytes, view: memoryview, at: int) -> Message:
-    _, kind, _, out_dim, batch_id, rows, row_bytes, budget, size, service, queue, bucket = (
-        HEADER.unpack_from(data, at)
-    )
-    at += HEADER_BYTES
-    if kind == Kind.SCORE:
-        ids = at + rows * row_bytes
-        if size != rows * (row_bytes + 4) or not rows:
+def _message(header: _Header, payload: memoryview) -> Message:
+    _, kind, _, out_dim, batch_id, rows, row_bytes, budget, size, service, queue, bucket = header
+    ids = size - 4 * rows
+    if kind == _SCORE:
+        if ids != rows * row_bytes or not rows:
             raise WireError(f"score of {rows} rows x {row_bytes} bytes has {size} payload bytes")
-        return Score(batch_id, rows, row_bytes, budget, view[at:ids], view[ids : at + size])
-    if kind == Kind.REPLY:
-        first, ids = at + _padded(rows), at + size - 4 * rows
-        if size != _padded(rows) + 4 * rows * (out_dim + 1):
+        return Score(batch_id, rows, row_bytes, budget, payload[:ids], payload[ids:])
+    if kind == _REPLY:
+        first = _padded(rows)
+        if ids != first + 4 * rows * out_dim:
             raise WireError(f"reply of {rows} rows x {out_dim} outputs has {size} payload bytes")
-        status, outputs, row_ids = view[at : at + rows], view[first:ids], view[ids : at + size]
-        return Reply(batch_id, rows, out_dim, service, queue, bucket, status, outputs, row_ids)
+        status, outputs = payload[:rows], payload[first:ids]
+        return Reply(
+            batch_id, rows, out_dim, service, queue, bucket, status, outputs, payload[ids:]
+        )
     if kind == Kind.FAIL:
-        body = _parse(view[at : at + size])
+        body = _parse(payload)
         return Fail(batch_id, rows, str(body.get("reason", "")), str(body.get("message", "")))
     if kind == Kind.HELLO:
-        return _hello(_parse(view[at : at + size]))
+        return _hello(_parse(payload))
     if kind == Kind.DRAIN:
         return Drain()
     raise WireError(f"unknown kind {kind}; this protocol has {[int(k) for k in Kind]}")
