@@ -36,8 +36,10 @@ from operators.row_decode import (
 )
 from operators.schema import FeatureSchema
 from tidemill.contracts import LATE_HEADERS, MAX_ID_CHARS, Status, task_id_for
+from tidemill.contracts import DeadLetterReason as Reason
 
 _NOT_PLAIN: Final = (*NOT_PLAIN, RecordError)
+_NO_USABLE_TIME: Final = (Reason.MISSING_TIME, Reason.FUTURE_TIMESTAMP)
 _NO_TIMESTAMP: Final = -1  # the dead letter gets the time it is written
 
 
@@ -49,6 +51,11 @@ class DecodedFrame:
     late_out: bytes | None
     dead_out: bytes | None
     counts: dict[str, int]
+
+    @property
+    def dead_reasons(self) -> dict[str, int]:
+        """Dead letters by reason."""
+        return {reason: n for reason, n in self.counts.items() if reason != LATE}
 
 
 @dataclass(slots=True)
@@ -263,11 +270,14 @@ def _digits(value: bytes, most: int) -> int:
 def _settle(lane: LaneFrame, i: int, judged: Judged, watermark_ms: int) -> None:
     """Put what was judged of row ``i`` into its columns."""
     assert judged.task is not None
+    event_ms = lane.event_ms[i]
     lane.tasks[i] = judged.task
     lane.attempts[i] = judged.attempt
     lane.deadlines[i] = judged.deadline_ms
     lane.reply_to[i] = judged.reply_to
     if judged.late:
-        lane.decided[i] = late_decision(lane.event_ms[i], watermark_ms)
+        lane.decided[i] = late_decision(event_ms, watermark_ms)
     elif judged.error is not None:
         lane.decided[i] = (Status.ERROR.value, judged.error.reason.value, judged.error.message)
+        if judged.error.reason in _NO_USABLE_TIME:  # Kafka would refuse an answer with such a time
+            lane.event_ms[i] = lane.first_arrival_ms

@@ -26,7 +26,8 @@ class LaneFrame:
     """Rows of one partition in offset order; every list has one entry a row.
 
     ``block`` is float32, row-major, with zeros in rows that are already decided.  ``headers`` are
-    the blobs as received.  ``deadlines``, ``event_ms`` and ``first_arrival_ms`` are epoch ms.
+    the blobs as received.  ``deadlines``, ``event_ms`` and ``first_arrival_ms`` are epoch ms; a
+    record without a usable time has its arrival as ``event_ms``.
     """
 
     partition: int
