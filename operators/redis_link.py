@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import hiredis
 
-from tidemill.errors import RedisAway, SettingsError
+from tidemill.errors import RedisAway
+from tidemill.resp import away, login, pack, refusal, tls_context
 from tidemill.settings import RedisSettings
 
 _CHUNK_BYTES: Final = 65_536
@@ -23,18 +23,12 @@ _CHUNK_BYTES: Final = 65_536
 SecondsLeft = Callable[[], float]
 
 
-def pack(command: Sequence[str | bytes | int]) -> bytes:
-    """A command in the protocol of Redis."""
-    packed: bytes = hiredis.pack_command(tuple(command))  # type: ignore[arg-type]  # its stub has tuples of one
-    return packed
-
-
 class RedisLink:
     """A connection, opened on the first call; use it from one thread at a time."""
 
     def __init__(self, settings: RedisSettings) -> None:
         self._settings = settings
-        self._tls = _tls_context(settings)
+        self._tls = tls_context(settings)
         self._socket: socket.socket | None = None
         self._reader = hiredis.Reader()
 
@@ -62,9 +56,7 @@ class RedisLink:
             raise
         except (OSError, hiredis.HiredisError) as error:
             self.close()
-            raise RedisAway(
-                f"Redis at {self.address} is away: {_what(error, self._settings.timeout_ms)}"
-            ) from error
+            raise RedisAway(away(self.address, error, self._settings.timeout_ms)) from error
         except BaseException:
             self.close()  # a reply may still be on its way
             raise
@@ -86,7 +78,7 @@ class RedisLink:
             sock.settimeout(left())
             self._socket = self._tls.wrap_socket(sock, server_hostname=settings.host)
         self._reader = hiredis.Reader()
-        commands = _handshake(settings)
+        commands = login(settings)
         if not commands:
             return
         packed = b"".join(pack(command) for command in commands)
@@ -112,52 +104,3 @@ class RedisLink:
                 raise ConnectionResetError("it closed the connection")
             reader.feed(data)
         return got
-
-
-def refusal(address: str, error: Exception) -> str:
-    """A message for an error reply, with the remedy where it is known."""
-    code = str(error).partition(" ")[0]
-    remedy = _REMEDIES.get(code, "")
-    return f"Redis at {address} refused: {error}{'; ' if remedy else ''}{remedy}"
-
-
-_REMEDIES: Final = {
-    "NOAUTH": "set redis.username and redis.password",
-    "WRONGPASS": "check redis.username and redis.password",
-    "NOPERM": "give the user the commands and keys of deploy/redis's ACL file",
-    "OOM": "raise maxmemory or lower redis.ttl_s",
-    "LOADING": "it is reading its data and will serve soon",
-    "READONLY": "it is a replica now; redis.host must name the primary",
-}
-
-
-def _handshake(settings: RedisSettings) -> list[tuple[str, ...]]:
-    commands: list[tuple[str, ...]] = []
-    password = settings.password.reveal()
-    if settings.username:
-        commands.append(("AUTH", settings.username, password))
-    elif password:
-        commands.append(("AUTH", password))
-    if settings.db:
-        commands.append(("SELECT", str(settings.db)))
-    return commands
-
-
-def _tls_context(settings: RedisSettings) -> ssl.SSLContext | None:
-    if not settings.tls:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=settings.tls_ca or None)
-        if settings.tls_cert:
-            context.load_cert_chain(settings.tls_cert, settings.tls_key or None)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(
-            f"redis.tls_ca, tls_cert or tls_key can't be read ({error}): check the PEM files"
-        ) from error
-    return context
-
-
-def _what(error: Exception, timeout_ms: int) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no reply within redis.timeout_ms = {timeout_ms}"
-    return str(error) or type(error).__name__

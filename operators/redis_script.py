@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha1
 from typing import Any, Final
 
-from operators.redis_link import pack
 from tidemill.errors import ContractError
+from tidemill.resp import pack
 
 # task, attempt, status, reply-to or None, result JSON
 DeliveryRow = tuple[str, int, str, str | None, bytes]

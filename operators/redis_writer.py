@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from time import monotonic, time
 from typing import Any, TypeVar
 
-import hiredis
-
-from operators.redis_link import RedisLink, SecondsLeft, refusal
+from operators.redis_link import RedisLink, SecondsLeft
 from operators.redis_script import DeliveryRow, chunks, pack_call, unpack_reply
 from tidemill.backoff import BackOff
 from tidemill.errors import RedisAway
+from tidemill.resp import refusal
 from tidemill.settings import RedisSettings
 
 _T = TypeVar("_T")
@@ -110,7 +109,7 @@ class RedisWriter:
 
 
 def _code(reply: Any) -> str:
-    return str(reply).partition(" ")[0] if isinstance(reply, hiredis.ReplyError) else ""
+    return str(reply).partition(" ")[0] if isinstance(reply, Exception) else ""
 
 
 def _seconds_left(timeout_ms: int) -> SecondsLeft:
