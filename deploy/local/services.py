@@ -66,8 +66,7 @@ class Services:
             self._kafka_classpath(),
             "kafka.tools.StorageTool",
             "format",
-            "--cluster-id",
-            _cluster_id(),
+            f"--cluster-id={_cluster_id()}",  # it may begin with a dash
             "--config",
             str(plan.kafka_config),
         )
