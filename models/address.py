@@ -5,6 +5,7 @@ Decides: what an address means, which TLS settings are enough. Must not know: fr
 
 from __future__ import annotations
 
+import os
 import ssl
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -22,6 +23,10 @@ class UnixAddress:
     """A socket file."""
 
     path: Path
+
+    def __post_init__(self) -> None:
+        if not 0 < len(os.fsencode(self.path)) <= UNIX_PATH_BYTES:
+            raise AddressError(f"{self.path}: a socket path has 1 to {UNIX_PATH_BYTES} bytes")
 
     def __str__(self) -> str:
         return f"unix:{self.path}"
@@ -98,10 +103,7 @@ class TlsFiles:
 
 def parse_address(text: str) -> Address:
     """`unix:PATH` or `tcp://HOST:PORT` (IPv6 in brackets). Raises AddressError."""
-    if text.startswith("unix:"):
-        path = text.removeprefix("unix:")
-        if not path or len(path.encode()) > UNIX_PATH_BYTES:
-            raise AddressError(f"{text!r}: a socket path has 1 to {UNIX_PATH_BYTES} bytes")
+    if text.startswith("unix:") and (path := text.removeprefix("unix:")):
         return UnixAddress(Path(path))
     if text.startswith("tcp://"):
         host, colon, port = text.removeprefix("tcp://").rpartition(":")

@@ -12,7 +12,7 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from models.address import Address, TlsFiles, UnixAddress
@@ -114,19 +114,30 @@ def listen(address: Address) -> socket.socket:
 
 
 def _listen_unix(path: Path) -> socket.socket:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_stale(path)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    old_mask = os.umask(OWNER_ONLY)
     try:
-        sock.bind(str(path))
+        with private_socket_file(path):
+            sock.bind(str(path))
         sock.listen(BACKLOG)
     except BaseException:
         sock.close()
         raise
+    return sock
+
+
+@contextlib.contextmanager
+def private_socket_file(path: Path) -> Iterator[None]:
+    """Within it a socket bound to `path` gets mode 0600, and a dead one's file is out of the way.
+
+    Raises AddressTakenError if somebody listens there.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_stale(path)
+    old_mask = os.umask(OWNER_ONLY)
+    try:
+        yield
     finally:
         os.umask(old_mask)
-    return sock
 
 
 def _remove_stale(path: Path) -> None:

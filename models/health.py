@@ -5,20 +5,23 @@ Decides: what a probe sees. Must not know: torch, frames.
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import socket
 import socketserver
 import threading
 import time
+from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from models.address import Address, UnixAddress
+from models.door import private_socket_file
 from models.metrics import WorkerMetrics, render
 
 REQUEST_TIMEOUT_S = 5.0
+SHUTDOWN_POLL_S = 0.1
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -67,20 +70,23 @@ class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
 
-def serve_health(address: Address, metrics: WorkerMetrics) -> socketserver.BaseServer:
-    """Start answering in a daemon thread. Raises OSError if the address can't be taken."""
+@contextlib.contextmanager
+def serving_health(address: Address, metrics: WorkerMetrics) -> Iterator[None]:
+    """Answer from a daemon thread while inside. Raises OSError if the address can't be taken."""
     handler = type("BoundHandler", (_Handler,), {"metrics": metrics})
-    server: socketserver.BaseServer
-    if isinstance(address, UnixAddress):
-        address.path.unlink(missing_ok=True)
-        old_mask = os.umask(0o177)
-        try:
-            server = _UnixServer(str(address.path), handler)
-        finally:
-            os.umask(old_mask)
-    else:
-        kind = _Ipv6Server if ":" in address.host else _Server
-        server = kind((address.host, address.port), handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.5,), name="health", daemon=True)
-    thread.start()
-    return server
+    with contextlib.ExitStack() as stack:
+        server: socketserver.BaseServer
+        if isinstance(address, UnixAddress):
+            with private_socket_file(address.path):
+                server = _UnixServer(str(address.path), handler)
+            stack.callback(address.path.unlink, missing_ok=True)
+        else:
+            kind = _Ipv6Server if ":" in address.host else _Server
+            server = kind((address.host, address.port), handler)
+        stack.callback(server.server_close)
+        thread = threading.Thread(
+            target=server.serve_forever, args=(SHUTDOWN_POLL_S,), name="health", daemon=True
+        )
+        thread.start()
+        stack.callback(server.shutdown)
+        yield

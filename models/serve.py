@@ -8,14 +8,16 @@ from __future__ import annotations
 import gc
 import logging
 import signal
+import socket
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from models.address import TlsFiles, parse_address
 from models.door import Door, listen
 from models.engine import DevicePoisonedError, Engine
 from models.golden import GoldenMismatchError, load_golden
-from models.health import serve_health
+from models.health import serving_health
 from models.load import ModelLoadError, load_model
 from models.messages import Hello
 from models.metrics import WorkerMetrics, resident_bytes
@@ -36,36 +38,32 @@ def serve(config: WorkerConfig, spec: ModelSpec) -> None:
     """
     progress = Progress(spec.name, spec.version, progress_ns=time.monotonic_ns())
     metrics = WorkerMetrics(progress, config.restarts)
-    probes = [
-        serve_health(parse_address(where), metrics)
-        for where in (config.health, config.metrics)
-        if where
-    ]
-    engine = _ready_engine(config, spec, metrics)
-    server = Server(engine, metrics, config.credits, config.drain_s)
-    address = parse_address(config.address)
-    tls = TlsFiles.from_settings(config.tls_ca, config.tls_cert, config.tls_key)
-    listener = listen(address)
-    door = Door(listener, tls, _hello(config, spec, progress), metrics, server.adopt)
-    server.drain_on(signal.SIGTERM, signal.SIGINT)
-    door.open()
-    progress.progress_ns = time.monotonic_ns()
-    progress.ready = True
+    with ExitStack() as stack:
+        for where in filter(None, (config.health, config.metrics)):
+            stack.enter_context(serving_health(parse_address(where), metrics))
+        engine = _ready_engine(config, spec, metrics)
+        server = Server(engine, metrics, config.credits, config.drain_s)
+        listener = listen(parse_address(config.address))
+        tls = TlsFiles.from_settings(config.tls_ca, config.tls_cert, config.tls_key)
+        door = Door(listener, tls, _hello(config, spec, progress), metrics, server.adopt)
+        stack.callback(door.close)
+        server.drain_on(signal.SIGTERM, signal.SIGINT)
+        door.open()
+        progress.progress_ns = time.monotonic_ns()
+        progress.ready = True
+        _log_ready(spec, progress, listener)
+        server.serve(door.close)
+
+
+def _log_ready(spec: ModelSpec, progress: Progress, listener: socket.socket) -> None:
     log.info(
         "READY: model %s %s on %s, %d MB resident, us per batch: %s",
         spec.name,
         spec.version,
-        listener.getsockname() if config.address.endswith(":0") else address,
+        listener.getsockname(),
         resident_bytes() // 1_000_000,
         progress.service_us,
     )
-    try:
-        server.serve(door.close)
-    finally:
-        door.close()
-        for probe in probes:
-            probe.shutdown()
-            probe.server_close()
 
 
 def _ready_engine(config: WorkerConfig, spec: ModelSpec, metrics: WorkerMetrics) -> Engine:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from models.address import AddressError, TlsFiles, parse_address, require_secure
+from models.logs import start_logging
 from models.spec import ModelSpec, SpecError, load_spec
 from models.worker_config import (
     EXIT_ADDRESS,
@@ -38,9 +39,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM. Returns the exit code."""
     config = parse_command(sys.argv[1:] if arguments is None else arguments)
-    logging.basicConfig(
-        level=config.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    start_logging(config.log_format, config.log_level)
     _die_with(config.parent)
     for name in THREAD_VARIABLES:  # read by the libraries when they are loaded, so before numpy is
         os.environ[name] = str(config.threads)
