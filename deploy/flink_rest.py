@@ -149,14 +149,14 @@ class FlinkRest:
             time.sleep(_POLL_S)
 
     def _send(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        request = urllib.request.Request(  # noqa: S310  # always http
+        request = urllib.request.Request(  # always http
             f"http://{self.address}{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as reply:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as reply:
                 text = reply.read()
         except urllib.error.HTTPError as error:
             with error:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from deploy.bridge.build import build_bridge
 from deploy.downloads import JarStore, Resolver
 from deploy.errors import ToolError
 
@@ -108,12 +109,8 @@ class Tools:
         """Our own Java classes, compiled when their source is new."""
         jar = self.cache_dir / f"tidemill-bridge-{bridge_source_hash()}.jar"
         if not jar.is_file():
-            from deploy.bridge.build import build_bridge
-
             classpath = [*sorted((self.flink_home / "lib").glob("*.jar")), self.connector_jar]
-            scratch = jar.with_suffix(f".{os.getpid()}.jar")
-            build_bridge(self.java, classpath, scratch, self.ecj_jar)
-            scratch.replace(jar)
+            build_bridge(self.java, classpath, jar, self.ecj_jar)
         return jar
 
     def report(self) -> list[str]:

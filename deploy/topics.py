@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tidemill.errors import SettingsError, Unavailable
 from tidemill.settings import Settings
@@ -72,7 +74,7 @@ def create_topics(settings: Settings) -> list[str]:
     Raises Unavailable if the broker can't be reached or refuses, SettingsError if a topic can't be
     made as the settings ask.
     """
-    admin = AdminClient(settings.kafka.client_config())
+    admin = AdminClient({**settings.kafka.client_config()})
     present = _metadata(admin, settings).topics
     missing = [spec for spec in planned_topics(settings) if spec.name not in present]
     if not missing:
@@ -101,7 +103,7 @@ def create_topics(settings: Settings) -> list[str]:
 
 def topic_states(settings: Settings) -> list[TopicState]:
     """What is there of the planned topics; raises Unavailable."""
-    present = _metadata(AdminClient(settings.kafka.client_config()), settings).topics
+    present = _metadata(AdminClient({**settings.kafka.client_config()}), settings).topics
     return [
         _state(spec, len(present[spec.name].partitions) if spec.name in present else 0)
         for spec in planned_topics(settings)
@@ -119,7 +121,7 @@ def _state(spec: TopicSpec, partitions: int) -> TopicState:
     return TopicState(spec.role, spec.name, partitions, problem)
 
 
-def _metadata(admin: AdminClient, settings: Settings) -> ClusterMetadata:
+def _metadata(admin: AdminClient, settings: Settings) -> Any:
     try:
         return admin.list_topics(timeout=_TIMEOUT_S)
     except KafkaException as error:

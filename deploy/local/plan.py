@@ -35,7 +35,7 @@ class Ports:
     def of(cls, numbers: Sequence[int]) -> Ports:
         """Deal out ``needed()`` free ports."""
         single = len(fields(cls)) - 1
-        return cls(*numbers[:single], tuple(numbers[single:]))  # type: ignore[arg-type]
+        return cls(*numbers[:single], tuple(numbers[single:]))  # type: ignore[arg-type,call-arg]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for the state file."""

@@ -81,7 +81,9 @@ def tcp_answers(address: str) -> bool:
 def flink_slots(address: str) -> int:
     """Number of slots that have registered; -1 if the JobManager does not answer."""
     try:
-        with urllib.request.urlopen(f"http://{address}/overview", timeout=_TIMEOUT_S) as reply:  # noqa: S310  # our own address
+        with urllib.request.urlopen(
+            f"http://{address}/overview", timeout=_TIMEOUT_S
+        ) as reply:  # our own address
             return int(json.load(reply)["slots-total"])
     except (OSError, ValueError, KeyError):
         return -1

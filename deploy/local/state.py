@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from deploy.errors import StackError
 from deploy.local.plan import Ports, Sizes, StackPlan, state_path
@@ -26,10 +27,11 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass
 class StackState:
-    """What runs, or ran until a crash; ``extra`` maps a program's name to its command."""
+    """What runs, or ran until a crash; ``instance`` tells one start in a folder from the next."""
 
     plan: StackPlan
     processes: dict[str, ProcessRecord] = field(default_factory=dict)
+    instance: str = field(default_factory=lambda: uuid4().hex)
 
     def save(self) -> None:
         """Write the record; raises StackError naming the folder."""
@@ -38,6 +40,7 @@ class StackState:
         text = json.dumps(
             {
                 "version": STATE_VERSION,
+                "instance": self.instance,
                 "boot_id": boot_id(),
                 "root": str(self.plan.root),
                 "ports": self.plan.ports.as_dict(),
@@ -70,7 +73,8 @@ def load_state(root: Path) -> StackState | None:
 
 def _from_json(root: Path, data: dict[str, Any]) -> StackState:
     ports = data["ports"] | {"flink_metrics": tuple(data["ports"]["flink_metrics"])}
-    state = StackState(StackPlan(root, Ports(**ports), Sizes(**data["sizes"])))
+    plan = StackPlan(root, Ports(**ports), Sizes(**data["sizes"]))
+    state = StackState(plan, instance=data["instance"])
     if data["boot_id"] == boot_id():
         for entry in data["processes"]:
             record = ProcessRecord(**(entry | {"argv": tuple(entry["argv"])}))

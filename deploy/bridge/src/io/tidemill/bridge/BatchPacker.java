@@ -18,7 +18,7 @@ import org.apache.flink.streaming.runtime.watermarkstatus.WatermarkStatus;
  * that it arrived before; before a barrier, else a row would be in no checkpoint (the operator has
  * no state); before the input becomes idle or ends, else the last rows would be lost or held.
  */
-public final class BatchPacker extends AbstractStreamOperator<byte[]>
+public class BatchPacker extends AbstractStreamOperator<byte[]>
         implements OneInputStreamOperator<byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 
