@@ -51,6 +51,11 @@ public class BatchPacker extends AbstractStreamOperator<byte[]>
     @Override
     public void open() throws Exception {
         super.open();
+        reset();
+    }
+
+    /** Fields that do not travel with the operator to its task. */
+    void reset() {
         buffers = new TreeMap<>();
         watermarkMs = Long.MIN_VALUE;
         timerSet = false;
