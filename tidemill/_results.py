@@ -57,15 +57,17 @@ class Results:
         """
         if self._group is not None and self._handed_out:
             self._consumer.commit(asynchronous=True)
+            self._handed_out = False
         if not self._follow and self._at_end():
             return None
-        answers = []
-        for message in self._consumer.consume(_BATCH_ROWS, _POLL_S):
-            value = self._value(message)
-            if value is not None:
-                answers.append(Answer.from_json(value))
-        self._handed_out = bool(answers)
-        return answers
+        first = self._consumer.poll(_POLL_S)
+        if first is None:
+            return []
+        # consume() alone would wait for a full batch or its whole time-out
+        messages = [first, *self._consumer.consume(_BATCH_ROWS - 1, 0)]
+        values = [value for m in messages if (value := self._value(m)) is not None]
+        self._handed_out = bool(values)
+        return [Answer.from_json(value) for value in values]
 
     def close(self) -> None:
         """Leave the group; what was handed out last is read again by its next member."""
