@@ -8,14 +8,14 @@ say *that* a row is not plain; ``EventMapping.row`` says why, and is right where
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import getitem, itemgetter
 from typing import Any, Final
 
 import numpy as np
 
-from operators.mapping import EventMapping, FieldMap, Path
+from operators.mapping import EventMapping, FieldMap, Path, resolve
 from operators.schema import FLOAT32_OVERFLOW, INT_EXACT
 from operators.strict_json import MAX_DEPTH, check_unique_keys
 
@@ -123,7 +123,8 @@ class RowReader:
         self._whole = [i for i, f in enumerate(order) if f.feature.dtype == "int"]
         self._columns = None if columns == sorted(columns) else np.argsort(columns)
         self.zeros = bytes(8 * self._width)
-        self.read = _compile(groups, struct.Struct(f"<{self._width}d").pack)
+        texts = dict.fromkeys((*mapping.id_paths, mapping.time_path or ()))  # each counts once
+        self.read = _compile(groups, struct.Struct(f"<{self._width}d").pack, list(texts))
 
     def finish(self, rows: Sequence[bytes]) -> tuple[bytes, list[int]]:
         """The float32 block of ``read``'s rows, and the indices of rows that break a limit."""
@@ -153,10 +154,10 @@ def _limits(f: FieldMap) -> tuple[float, float, float]:
 
 
 def _compile(
-    groups: Sequence[_Group], pack: Callable[..., bytes]
+    groups: Sequence[_Group], pack: Callable[..., bytes], texts: Sequence[Path]
 ) -> Callable[[dict[str, Any], bytes], bytes]:
     if len(groups) == 1 and len(groups[0].path) == 1:  # the default mapping: all in /features
-        return _one_object(groups[0].path[0], groups[0].reader(), pack)
+        return _one_object(groups[0].path[0], groups[0].reader(), pack, texts)
     steps = [(group.path, group.reader()) for group in groups]
 
     def read(doc: dict[str, Any], raw: bytes) -> bytes:
@@ -168,27 +169,38 @@ def _compile(
                 node = node[key]
             pairs += len(node) if path else 0
             values += numbers(node)
-        _check_keys(doc, raw, pairs)
+        if raw.count(b":") != pairs:
+            _check_keys(doc, raw, pairs, texts)
         return pack(*values)
 
     return read
 
 
 def _one_object(
-    key: str, numbers: Getter, pack: Callable[..., bytes]
+    key: str, numbers: Getter, pack: Callable[..., bytes], texts: Sequence[Path]
 ) -> Callable[[dict[str, Any], bytes], bytes]:
     def read(doc: dict[str, Any], raw: bytes) -> bytes:
         node = doc[key]
-        if raw.count(b":") != len(doc) + len(node):
-            _check_keys(doc, raw, -1)
-        return pack(*numbers(node))
+        row = pack(*numbers(node))
+        pairs = len(doc) + len(node)
+        if raw.count(b":") != pairs:
+            _check_keys(doc, raw, pairs, texts)
+        return row
 
     return read
 
 
-def _check_keys(doc: Mapping[str, Any], raw: bytes, pairs: int) -> None:
-    """Prove that no key was lost: as many colons as the ``pairs`` seen, or the full count."""
-    if raw.count(b":") != pairs:
-        if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
-            raise ValueError
-        check_unique_keys(raw, doc)
+def _check_keys(doc: dict[str, Any], raw: bytes, pairs: int, texts: Sequence[Path]) -> None:
+    """Prove that no key was lost although ``raw`` has more colons than the ``pairs`` seen.
+
+    Ids and times may hold colons, so ``texts`` are tried before the whole event is walked.
+    """
+    for path in texts:
+        text = resolve(doc, path)
+        if type(text) is str:
+            pairs += text.count(":")
+    if raw.count(b":") == pairs and b"\\" not in raw:
+        return
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
+        raise ValueError
+    check_unique_keys(raw, doc)

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from models.spec import FeatureSpec
 from operators.errors import MappingError, RecordError
 from operators.schema import FeatureSchema, encode_value
+from tidemill.contracts import DeadLetterReason as Reason
 
 Path = tuple[str, ...]
 _BAD_ESCAPE: Final = re.compile(r"~(?![01])")
@@ -95,8 +96,18 @@ class EventMapping:
         )
 
     def row(self, doc: Mapping[str, Any]) -> tuple[float, ...]:
-        """One row of the block in float64; raises RecordError naming the feature."""
-        return tuple(_read(field, doc) for field in self.fields)
+        """One row of the block in float64; raises RecordError naming every missing feature."""
+        try:
+            return tuple(_read(field, doc) for field in self.fields)
+        except RecordError as error:
+            if error.reason is not Reason.MISSING_FIELD:
+                raise
+            absent = [f for f in self.fields if f.missing is None and resolve(doc, f.path) is None]
+            names = ", ".join(f"{f.feature.name} (at {f.pointer})" for f in absent)
+            raise RecordError(
+                Reason.MISSING_FIELD,
+                f"missing: {names}; send them, or say under event.features where they are",
+            ) from error
 
 
 def parse_pointer(pointer: str) -> Path:

@@ -95,15 +95,16 @@ class LaneFrame:
         Only for bytes of our own state: marshal is not safe on bytes of strangers.
         """
         try:
-            version, *fields = marshal.loads(data)  # noqa: S302 - our own checkpointed state
+            version, *columns = marshal.loads(data)  # noqa: S302 - our own checkpointed state
+            frame = cls(*columns) if version == LANE_FRAME_VERSION else None
         except (ValueError, EOFError, TypeError) as error:
             raise ContractError(
                 f"lane frame of {len(data)} bytes can't be read ({error}): the state is not from"
                 " tidemill; start without it, or from the savepoint that belongs to this job"
             ) from error
-        if version != LANE_FRAME_VERSION:
+        if frame is None:
             raise ContractError(
                 f"lane frame has version {version!r}, this program reads {LANE_FRAME_VERSION}:"
                 " restore with the release that wrote the savepoint, drain, then upgrade"
             )
-        return cls(*fields)
+        return frame
