@@ -178,6 +178,7 @@ def test_in_a_flink_task_no_row_is_lost_or_passed_by_a_watermark(probe: Probe) -
     rows, max_rows = 20_000, 16
     words = iter(probe.ask("job", rows, max_rows, 1))
     seen: dict[int, list[int]] = defaultdict(list)
+    marks, late = set(), 0
     for watermark, word in zip(words, words, strict=True):
         data = blob(word)
         assert data is not None
@@ -186,4 +187,8 @@ def test_in_a_flink_task_no_row_is_lost_or_passed_by_a_watermark(probe: Probe) -
         assert 1 <= len(frame) <= max_rows
         assert list(frame.late) == [ts <= frame.watermark_ms for ts in frame.ts]
         seen[frame.partition] += frame.offsets
+        marks.add(frame.watermark_ms)
+        late += sum(frame.late)
     assert seen == {part: list(range(part, rows, 3)) for part in range(3)}
+    assert len(marks) > 1
+    assert 0 < late < rows / 10
