@@ -23,6 +23,8 @@ from operators.decode_fn import BYTES
 from tidemill.settings import Settings
 
 _DISCOVERY_MS = 30_000
+# A dead letter is a largest record and its headers; the topics are made for as much.
+MAX_REQUEST_BYTES = 8 * 1024 * 1024
 # Long enough for a checkpoint that waits and a restart; under the broker's default limit of 15 min.
 _TRANSACTION_TIMEOUT_MS = 600_000
 
@@ -75,18 +77,27 @@ def guarded_watermarks(settings: Settings) -> WatermarkStrategy:
 def pack(stream: DataStream, max_rows: int, linger_ms: int) -> DataStream:
     """Record frames gathered into batch frames, one Kafka partition a frame."""
     packer = bridge().BatchPacker(max_rows, linger_ms)
-    return DataStream(
-        stream._j_data_stream.transform("pack", BYTES.get_java_type_info(), packer)
-    )
+    return DataStream(stream._j_data_stream.transform("pack", BYTES.get_java_type_info(), packer))
+
+
+def route(stream: DataStream, number: int) -> DataStream:
+    """The out frames of ``stream`` with this route."""
+    return DataStream(stream._j_data_stream.filter(bridge().FrameRoute(number)))
 
 
 def sink_frames(stream: DataStream, settings: Settings, topic: str, name: str) -> None:
     """Out frames to ``topic``, record by record; exactly once in strict mode."""
     strict = settings.job.mode == "strict"
     guarantee = DeliveryGuarantee.EXACTLY_ONCE if strict else DeliveryGuarantee.AT_LEAST_ONCE
-    records = DataStream(
-        stream._j_data_stream.flatMap(bridge().FrameUnpacker()).returns(BYTES.get_java_type_info())
-    ).uid(f"unpack-{name}").name(f"unpack {name}")
+    records = (
+        DataStream(
+            stream._j_data_stream.flatMap(bridge().FrameUnpacker()).returns(
+                BYTES.get_java_type_info()
+            )
+        )
+        .uid(f"unpack-{name}")
+        .name(f"unpack {name}")
+    )
     builder = (
         get_gateway()
         .jvm.org.apache.flink.connector.kafka.sink.KafkaSink.builder()
@@ -96,6 +107,7 @@ def sink_frames(stream: DataStream, settings: Settings, topic: str, name: str) -
         .setTransactionalIdPrefix(f"{settings.prefix}-{settings.kafka.group}-{name}")
         .setProperty("transaction.timeout.ms", str(_TRANSACTION_TIMEOUT_MS))
         .setProperty("linger.ms", "1")
+        .setProperty("max.request.size", str(MAX_REQUEST_BYTES))
     )
     for key, value in settings.kafka.java_properties().items():
         builder = builder.setProperty(key, value)

@@ -11,17 +11,18 @@ from pyflink.datastream import DataStream, StreamExecutionEnvironment
 from pyflink.datastream.data_stream import KeyedStream
 from pyflink.java_gateway import get_gateway
 
-from jobs.kafka_io import frame_source, guarded_watermarks, pack, sink_frames, stop_on
+from jobs.kafka_io import frame_source, guarded_watermarks, pack, route, sink_frames, stop_on
 from jobs.lanes import check_lanes, lane_labels
 from models.spec import load_spec
 from operators.agent_link import WorkerAddress
 from operators.batch_state import BatchPolicy
-from operators.decode import DecodePolicy
 from operators.decode_fn import BYTES, LANE_ROW, DecodeFunction, tag
 from operators.dedup import DedupPolicy
 from operators.lane_fn import LaneFunction, control_descriptor
+from operators.pending import ROUTE_DEAD_LETTERS, ROUTE_FEATURES, ROUTE_RESULTS
+from operators.row_decode import DecodePolicy
 from operators.scoring_config import ScoringConfig
-from tidemill.settings import Settings
+from tidemill.settings import JobSettings, Settings
 
 RULES_FILE = "rules.json"
 
@@ -37,12 +38,16 @@ def build_scoring(env: StreamExecutionEnvironment, settings: Settings) -> None:
     ).uid("orders")
     frames = pack(orders, settings.job.max_rows, settings.job.linger_ms).uid("pack")
     decoded = frames.process(DecodeFunction(config), LANE_ROW).name("decode").uid("decode")
-    control = env.from_source(
-        frame_source(settings, settings.topics.control, f"{config.group}-control", "earliest"),
-        WatermarkStrategy.no_watermarks(),
-        "control",
-        BYTES,
-    ).uid("control").set_parallelism(1)
+    control = (
+        env.from_source(
+            frame_source(settings, settings.topics.control, f"{config.group}-control", "earliest"),
+            WatermarkStrategy.no_watermarks(),
+            "control",
+            BYTES,
+        )
+        .uid("control")
+        .set_parallelism(1)
+    )
     lanes = (
         _key_by_lane(decoded)
         .connect(control.broadcast(control_descriptor()))
@@ -50,10 +55,11 @@ def build_scoring(env: StreamExecutionEnvironment, settings: Settings) -> None:
         .name("lane")
         .uid("lane")
     )
-    sink_frames(lanes, settings, settings.topics.results, "results")
-    sink_frames(lanes.get_side_output(tag("features")), settings, settings.topics.features, "features")
+    topics = settings.topics
+    sink_frames(route(lanes, ROUTE_RESULTS), settings, topics.results, "results")
+    sink_frames(route(lanes, ROUTE_FEATURES), settings, topics.features, "features")
     sink_frames(decoded.get_side_output(tag("late")), settings, settings.late_topic, "late")
-    dead = decoded.get_side_output(tag("dead")).union(lanes.get_side_output(tag("dead")))
+    dead = decoded.get_side_output(tag("dead")).union(route(lanes, ROUTE_DEAD_LETTERS))
     sink_frames(dead, settings, settings.dlq_topic, "dlq")
     stop_on(decoded.get_side_output(tag("stop")))
 
@@ -72,7 +78,11 @@ def scoring_config(settings: Settings) -> ScoringConfig:
         group=settings.kafka.group,
         strict=job.mode == "strict",
         lane_labels=lane_labels(job.lanes, job.max_parallelism, _key_group(job.max_parallelism)),
-        decode=DecodePolicy.from_settings(job),
+        decode=DecodePolicy(
+            sla_ms=job.sla_ms,
+            future_limit_ms=job.future_limit_ms,
+            max_value_bytes=job.max_value_bytes,
+        ),
         batch=BatchPolicy(
             max_rows=batch.max_rows,
             margin_ms=batch.margin_ms,
@@ -85,7 +95,7 @@ def scoring_config(settings: Settings) -> ScoringConfig:
             max_pending_rows=job.max_pending_rows,
             fallback=rules is not None,
         ),
-        dedup=DedupPolicy(job.dedup_window_ms, job.dedup_rows),
+        dedup=_dedup(job),
         worker=WorkerAddress(
             settings.worker.address,
             settings.worker.tls_ca,
@@ -105,9 +115,7 @@ def _key_by_lane(decoded: DataStream) -> KeyedStream:
 
     A Python key selector would cost another crossing a frame.
     """
-    selector = (
-        get_gateway().jvm.org.apache.flink.streaming.api.functions.python.KeyByKeySelector()
-    )
+    selector = get_gateway().jvm.org.apache.flink.streaming.api.functions.python.KeyByKeySelector()
     key_type = Types.ROW([Types.INT()]).get_java_type_info()
     return KeyedStream(decoded._j_data_stream.keyBy(selector, key_type), BYTES, decoded)
 
@@ -124,6 +132,10 @@ def _key_group(max_parallelism: int) -> Any:
         return group
 
     return key_group
+
+
+def _dedup(job: JobSettings) -> DedupPolicy | None:
+    return DedupPolicy(job.dedup_window_ms, job.dedup_rows) if job.dedup_window_ms else None
 
 
 def _load_rules(path: Path) -> Any:

@@ -182,9 +182,7 @@ class Agent:
             case Fail():
                 self._sent.pop(message.batch_id, None)
                 reason = DeadLetterReason.MODEL_ERROR
-                self._apply(
-                    self._logic.failed(message.batch_id, reason, message.message, now_ms)
-                )
+                self._apply(self._logic.failed(message.batch_id, reason, message.message, now_ms))
             case Hello():
                 self._on_hello(message, now_ms)
             case Drain():
@@ -237,7 +235,9 @@ class Agent:
         self, pending: PendingFrame, chunk: Chunk, at: Sequence[int], status: bytes
     ) -> tuple[Sequence[int], Sequence[int]]:
         """Rows that the worker could not score become errors; returns the others."""
-        good = [(row, place) for row, place in zip(chunk.rows, at, strict=True) if not status[place]]
+        good = [
+            (row, place) for row, place in zip(chunk.rows, at, strict=True) if not status[place]
+        ]
         bad = [row for row, place in zip(chunk.rows, at, strict=True) if status[place]]
         if bad:
             verdict = Verdict(
@@ -285,9 +285,7 @@ class Agent:
                 case FailRow(chunk, reason, message):
                     verdict = Verdict(Status.ERROR, Tier.NONE, reason, message)
                     pending = self._frames[chunk.frame]
-                    self._groups.append(
-                        AnswerGroup(pending, chunk.rows, verdict, dead_letter=True)
-                    )
+                    self._groups.append(AnswerGroup(pending, chunk.rows, verdict, dead_letter=True))
                 case DropLink(reason):
                     self._drop_link(f"worker {reason}")
                 case Scored():

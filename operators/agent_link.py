@@ -97,8 +97,6 @@ class WorkerLink:
         pause_s = _FIRST_PAUSE_S
         while not self._stopped:
             self._wanted.wait()
-            if self._stopped:
-                return
             try:
                 sock = self._connect()
             except (OSError, ValueError) as error:

@@ -62,8 +62,7 @@ def encode_answers(
     tasks, attempts = frame.tasks, frame.attempts
     event_ms, deadlines, offsets = frame.event_ms, frame.deadlines, frame.offsets
     return [
-        template
-        % (tasks[r].encode(), attempts[r], number, event_ms[r], deadlines[r], offsets[r])
+        template % (tasks[r].encode(), attempts[r], number, event_ms[r], deadlines[r], offsets[r])
         for r, number in zip(rows, numbers, strict=True)
     ]
 

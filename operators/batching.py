@@ -141,8 +141,9 @@ class BatchLogic:
                 times.append(batch.first_deadline_ms - self._rescue_ms)
         if state.queue:
             times.append(state.queue[0][0] - self._needed_ms(now_ms))
-        for chunks in state.isolated:
-            times.append(min(c.first_deadline_ms for c in chunks) - self._rescue_ms)
+        times.extend(
+            chunk.first_deadline_ms - self._rescue_ms for part in state.isolated for chunk in part
+        )
         if (state.queue or state.isolated) and now_ms < self.breaker.open_until_ms:
             times.append(self.breaker.open_until_ms)
         return min(times, default=None)

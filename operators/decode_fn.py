@@ -38,10 +38,10 @@ class DecodeFunction(ProcessFunction):
     def __init__(self, config: ScoringConfig) -> None:
         self._config = config
 
-    def open(self, runtime_context: Any) -> None:  # noqa: D102
+    def open(self, runtime_context: Any) -> None:
         config = self._config
         schema = FeatureSchema.from_spec(config.spec)
-        mapping = EventMapping.from_settings(config.event, schema.names)
+        mapping = EventMapping.from_settings(config.event, schema)
         self._decoder = Decoder(schema, mapping, config.decode, config.topic, config.group)
         self._guard = DeadLetterGuard(
             GuardPolicy(config.dead_letter_limit, config.dead_letter_min_rows)
@@ -50,7 +50,7 @@ class DecodeFunction(ProcessFunction):
         self._tags = (tag("late"), tag("dead"), tag("stop"))
         self._stopped = False
 
-    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:  # noqa: ARG002, D102
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         late, dead, stop = self._tags
         frame = BatchFrame.decode(bytes(value))
         decoded = self._decoder.decode(frame)

@@ -20,6 +20,7 @@ from operators.redis_script import DeliveryRow
 from operators.scoring_stats import ScoringStats
 from tidemill.errors import RedisAway
 
+
 class ResultWriter(Protocol):
     """What delivery needs of Redis; `operators.redis_writer.RedisWriter` is the real one."""
 

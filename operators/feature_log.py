@@ -64,9 +64,16 @@ def encode_features(
     return b"".join(
         (
             _HEADER.pack(
-                MAGIC, VERSION, feature_count, len(rows), flags, control_version,
-                frame.partition, len(schema), 0,
-            ),  # fmt: skip
+                MAGIC,
+                VERSION,
+                feature_count,
+                len(rows),
+                flags,
+                control_version,
+                frame.partition,
+                len(schema),
+                0,
+            ),
             np.array(events, "<i8").tobytes(),
             np.array([len(task) for task in tasks], "<u2").tobytes(),
             raw,
@@ -80,7 +87,9 @@ def encode_features(
 def decode_features(data: bytes) -> FeatureRows:
     """Read a feature-log message.  Raises FeatureLogError on foreign or truncated bytes."""
     if len(data) < _HEADER.size or data[:4] != MAGIC:
-        raise FeatureLogError(f"expected magic {MAGIC!r} and {_HEADER.size} bytes, got {data[:4]!r}")
+        raise FeatureLogError(
+            f"expected magic {MAGIC!r} and {_HEADER.size} bytes, got {data[:4]!r}"
+        )
     _, version, width, rows, flags, control, partition, schema_bytes, _ = _HEADER.unpack_from(data)
     if version != VERSION:
         raise FeatureLogError(f"feature log version {version} is not {VERSION}; upgrade the reader")
@@ -101,8 +110,7 @@ def decode_features(data: bytes) -> FeatureRows:
         served = served.reshape(rows, width)
     ends = np.cumsum(lengths, dtype=np.int64) + fixed
     tasks = [
-        data[end - n : end].decode()
-        for end, n in zip(ends.tolist(), lengths.tolist(), strict=True)
+        data[end - n : end].decode() for end, n in zip(ends.tolist(), lengths.tolist(), strict=True)
     ]
     schema_id = data[fixed - schema_bytes : fixed].decode()
     return FeatureRows(partition, control, schema_id, events, tasks, raw, served)

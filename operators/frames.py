@@ -200,8 +200,12 @@ def encode_out(
     hdr_lens: Sequence[int],
     val_lens: Sequence[int],
     blobs: Sequence[bytes],
+    route: int = 0,
 ) -> bytes:
     """A frame of records to be written to Kafka, one entry of each column a record.
+
+    ``route`` tells the job's sinks apart where an operator has one output for all: PyFlink does not
+    route side outputs of a keyed broadcast function's timer.
 
     ``blobs`` are key, headers and value of record after record; nulls (length -1) are left out or
     empty.  Raises FrameError if the lengths do not add up: Kafka would get mixed-up records.
@@ -220,7 +224,7 @@ def encode_out(
     if total > MAX_FRAME_BYTES:
         raise frame_error("out frame TMO1", f"at most {MAX_FRAME_BYTES} bytes", f"{total} bytes")
     check_lengths(lengths, n, start, total, _OUT_MAGIC)
-    head = _OUT.pack(_OUT_MAGIC, n, total, 0)
+    head = _OUT.pack(_OUT_MAGIC, n, total, route)
     return joined(head + np.array(ts, "<i8").tobytes() + lengths.tobytes(), rows)
 
 

@@ -22,7 +22,7 @@ class Lane:
     """
 
     key: Any
-    seen: DedupWindow
+    seen: DedupWindow | None
     ids: set[int] = field(default_factory=set)
     ready: list[FinishedFrame] = field(default_factory=list)
     next_id: int = 0
@@ -40,10 +40,14 @@ class Lane:
 
         A duplicate gets no second model call and no second record: its answer is its twin's.
         """
+        if self.seen is None:
+            return frame, 0, b""
         new, chunk, slot = self.seen.filter(frame.tasks, frame.attempts, now_ms)
         if all(new):
             return frame, slot, chunk
         self.duplicates += len(new) - sum(new)
+        if not any(new):
+            return None, slot, chunk
         return frame.select([row for row, is_new in enumerate(new) if is_new]), slot, chunk
 
     def take_id(self) -> int:

@@ -20,13 +20,12 @@ from pyflink.datastream.state import ListStateDescriptor, MapStateDescriptor, St
 from drift.control import ControlState
 from operators.agent import Agent
 from operators.answers import ModelIdentity
-from operators.decode_fn import BYTES, tag
 from operators.dedup import DedupWindow
 from operators.delivery import Deliverer
 from operators.flink_metrics import CounterExport
 from operators.frames import decode_record
 from operators.lane import Lane
-from operators.pending import FinishedFrame, Finisher, PendingFrame
+from operators.pending import Finisher, PendingFrame
 from operators.records import LaneFrame
 from operators.redis_writer import RedisWriter
 from operators.rules import RuleEngine
@@ -67,35 +66,34 @@ def _ttl(ttl_ms: int) -> StateTtlConfig:
 
 
 class LaneFunction(KeyedBroadcastProcessFunction):
-    """Main output: results; side outputs `dead` and `features`; all are out frames."""
+    """One output of out frames, told apart by their route (`pending.ROUTE_...`)."""
 
     def __init__(self, config: ScoringConfig) -> None:
         self._config = config
 
-    def open(self, runtime_context: Any) -> None:  # noqa: D102
+    def open(self, runtime_context: Any) -> None:
         config = self._config
         sys.setswitchinterval(config.switch_interval_s)
         ttl_ms = config.state_ttl_ms
         self._pending = runtime_context.get_map_state(pending_descriptor(ttl_ms))
         self._seen = [
             runtime_context.get_list_state(seen_descriptor(slot, ttl_ms))
-            for slot in range(config.dedup.slots)
+            for slot in range(config.dedup.slots if config.dedup is not None else 0)
         ]
         self._control_descriptor = control_descriptor()
         self._control: ControlState | None = None
         self._control_counts = {"control_applied": 0, "control_ignored": 0, "control_bad": 0}
         self._lanes: dict[Any, Lane] = {}
         self._numbers = 0
-        self._dead, self._features = tag("dead"), tag("features")
         self._counters = CounterExport(runtime_context.get_metrics_group(), "scoring")
         self._stats = ScoringStats()
         self._agent = self._make_agent()
         self._agent.start()
 
-    def close(self) -> None:  # noqa: D102
+    def close(self) -> None:
         self._agent.stop()
 
-    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:  # noqa: D102
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         now_ms = int(time.time() * 1000)
         lane = self._lane(ctx, now_ms)
         frame, slot, chunk = lane.admit(LaneFrame.decode(bytes(value)), now_ms)
@@ -111,7 +109,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
             time.sleep(0.0005)
             yield from self._collect(lane)
 
-    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:  # noqa: ARG002, D102
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
         now_ms = int(time.time() * 1000)
         lane = self._lane(ctx, now_ms)
         lane.timer_set = False
@@ -121,7 +119,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         if self._counters.due(now_ms):
             self._export(now_ms)
 
-    def process_broadcast_element(self, value: Any, ctx: Any) -> Iterator[Any]:  # noqa: D102
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         state = ctx.get_broadcast_state(self._control_descriptor)
         control = self._load_control(state)
         outcome = control.apply(decode_record(bytes(value)).value)
@@ -137,8 +135,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         writer = None if config.strict else RedisWriter(config.redis, config.prefix)
         rules = None
         if config.rules is not None:
-            features = [feature.name for feature in spec.features]
-            rules = RuleEngine.from_dict(config.rules, features, list(names))
+            rules = RuleEngine.from_dict(config.rules, spec.features, names)
         finisher = Finisher(
             model, config.topic, config.group, spec.schema_id, len(spec.features),
             config.decode.dead_letter_bytes,
@@ -152,13 +149,20 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         lane = self._lanes.get(key)
         if lane is None:
             self._load_control(ctx.get_broadcast_state(self._control_descriptor))
-            seen = DedupWindow(self._config.dedup)
-            seen.restore({slot: list(state.get()) for slot, state in enumerate(self._seen)}, now_ms)
-            lane = self._lanes[key] = Lane(key, seen)
+            lane = self._lanes[key] = Lane(key, self._restore_seen(now_ms))
             entries = {int(frame_id): bytes(data) for frame_id, data in self._pending.items()}
             for frame_id in lane.restore(entries):
                 self._put(lane, frame_id, LaneFrame.decode(entries[frame_id]))
         return lane
+
+    def _restore_seen(self, now_ms: int) -> DedupWindow | None:
+        policy = self._config.dedup
+        if policy is None:
+            return None
+        window = DedupWindow(policy)
+        chunks = {slot: [bytes(c) for c in state.get()] for slot, state in enumerate(self._seen)}
+        window.restore(chunks, now_ms)
+        return window
 
     def _load_control(self, state: Any) -> ControlState:
         if self._control is None:
@@ -168,7 +172,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
 
     def _remember(self, lane: Lane, slot: int, chunk: bytes) -> None:
         state = self._seen[slot]
-        if lane.seen.starts_slot(slot):
+        if lane.seen is not None and lane.seen.starts_slot(slot):
             state.clear()
         state.add(chunk)
 
@@ -195,14 +199,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
             self._lanes[frame.lane].ready.append(frame)
         for frame in lane.take_ready():
             self._pending.remove(frame.id)
-            yield from self._emit(frame)
-
-    def _emit(self, frame: FinishedFrame) -> Iterator[Any]:
-        yield frame.results
-        if frame.dead_letters is not None:
-            yield self._dead, frame.dead_letters
-        if frame.features is not None:
-            yield self._features, frame.features
+            yield from frame.out
 
     def _export(self, now_ms: int) -> None:
         totals = self._stats.totals()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from operators.answers import ModelIdentity
 from operators.dead_letter import Origin, dead_letter
@@ -23,6 +23,10 @@ from tidemill.contracts import (
     HEADER_MODEL_VERSION,
     DeadLetterReason,
 )
+
+ROUTE_RESULTS: Final = 0
+ROUTE_DEAD_LETTERS: Final = 1
+ROUTE_FEATURES: Final = 2
 
 
 @dataclass(slots=True)
@@ -63,13 +67,11 @@ class PendingFrame:
 
 @dataclass(frozen=True, slots=True)
 class FinishedFrame:
-    """Out frames (`frames.encode_out`) for the sinks; None where nothing is to be written."""
+    """Out frames (`frames.encode_out`) for the sinks, each with the route of its topic."""
 
     lane: Any
     id: int
-    results: bytes
-    dead_letters: bytes | None
-    features: bytes | None
+    out: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +87,13 @@ class Finisher:
 
     def finish(self, pending: PendingFrame) -> FinishedFrame:
         """The records of a frame whose rows are all answered."""
-        return FinishedFrame(
-            pending.lane,
-            pending.id,
-            self._results(pending),
-            self._dead_letters(pending) if pending.dead else None,
-            self._features(pending),
-        )
+        out = [self._results(pending)]
+        if pending.dead:
+            out.append(self._dead_letters(pending))
+        scored = [row for row, decided in enumerate(pending.frame.decided) if decided is None]
+        if scored:
+            out.append(self._features(pending, scored))
+        return FinishedFrame(pending.lane, pending.id, tuple(out))
 
     def _results(self, pending: PendingFrame) -> bytes:
         frame = pending.frame
@@ -145,16 +147,14 @@ class Finisher:
             header_lens.append(len(headers))
             value_lens.append(-1 if value is None else len(value))
             blobs.append((key or b"") + headers + (value or b""))
-        return encode_out(stamps, key_lens, header_lens, value_lens, blobs)
+        return encode_out(stamps, key_lens, header_lens, value_lens, blobs, ROUTE_DEAD_LETTERS)
 
-    def _features(self, pending: PendingFrame) -> bytes | None:
-        rows = [i for i, decided in enumerate(pending.frame.decided) if decided is None]
-        if not rows:
-            return None
+    def _features(self, pending: PendingFrame, rows: list[int]) -> bytes:
         value = encode_features(
             pending.frame, rows, self.feature_count, self.schema_id, pending.control_version
         )
         key = b"%d" % pending.frame.partition
         headers = encode_headers([])
         stamp = max(pending.frame.event_ms[row] for row in rows)
-        return encode_out([stamp], [len(key)], [len(headers)], [len(value)], [key + headers + value])
+        lengths = [len(key)], [len(headers)], [len(value)]
+        return encode_out([stamp], *lengths, [key + headers + value], ROUTE_FEATURES)

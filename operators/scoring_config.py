@@ -13,8 +13,8 @@ from typing import Any
 from models.spec import ModelSpec
 from operators.agent_link import WorkerAddress
 from operators.batch_state import BatchPolicy
-from operators.decode import DecodePolicy
 from operators.dedup import DedupPolicy
+from operators.row_decode import DecodePolicy
 from tidemill.settings import EventSettings, RedisSettings
 
 
@@ -34,7 +34,7 @@ class ScoringConfig:
     lane_labels: tuple[int, ...]
     decode: DecodePolicy
     batch: BatchPolicy
-    dedup: DedupPolicy
+    dedup: DedupPolicy | None
     worker: WorkerAddress
     redis: RedisSettings
     prefix: str

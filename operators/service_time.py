@@ -39,7 +39,9 @@ class ServiceTimes:
     _estimates: dict[int, _Estimate] = field(default_factory=dict)
 
     @classmethod
-    def from_warm_up(cls, buckets: tuple[int, ...], service_us: Mapping[int, float]) -> ServiceTimes:
+    def from_warm_up(
+        cls, buckets: tuple[int, ...], service_us: Mapping[int, float]
+    ) -> ServiceTimes:
         """Start from the times that the worker measured per bucket while it warmed up."""
         times = cls(tuple(sorted(buckets)))
         for bucket in times.buckets:

@@ -35,6 +35,14 @@ final class OutFrame {
         checkLengths(start);
     }
 
+    /** Where the frame goes, see FrameRoute. */
+    static int route(byte[] bytes) {
+        if (bytes.length < Frames.OUT_HEADER_BYTES) {
+            throw malformed(Frames.OUT_HEADER_BYTES + " bytes or more", bytes.length + " bytes");
+        }
+        return Frames.view(bytes).getInt(12);
+    }
+
     private void checkLengths(long start) {
         long end = start;
         for (int row = 0; row < rows; row++) {
