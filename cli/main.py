@@ -25,6 +25,11 @@ COMMANDS = {
     "submit": "cli.submit",
     "stop": "cli.stop",
     "worker": "cli.worker",
+    "relay": "cli.relay",
+    "predict": "cli.predict",
+    "results": "cli.results",
+    "late": "cli.late",
+    "dlq": "cli.dlq",
 }
 
 
