@@ -262,5 +262,5 @@ def _number(where: str, value: Any) -> float:
 
 def _suggest(name: object, known: Iterable[str]) -> str:
     names = list(known)
-    near = get_close_matches(str(name), names, 1)
+    near = get_close_matches(str(name), names, 1, cutoff=0.5)  # short names have few letters
     return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(names)}"

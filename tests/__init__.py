@@ -1,0 +1,1 @@
+"""Tests; modules here are builders that several test files share."""
