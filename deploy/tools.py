@@ -115,17 +115,17 @@ class Tools:
 
     def report(self) -> list[str]:
         """One line a tool: which was taken and why; fetches nothing."""
-        jars = [
-            f"{coordinate}: {'in' if self._store.has(coordinate) else 'to be fetched into'}"
-            f" {self.cache_dir}"
-            for coordinate in (CONNECTOR, COMPILER, BROKER)
-        ]
+        missing = self.missing_jars()
         return [
             f"Java: {self.java_choice.why}",
             f"Redis: {self.redis_choice.why}",
             f"Flink: {self.flink_home} (package apache-flink)",
-            *jars,
+            f"Jars: {'to be fetched: ' + ', '.join(missing) if missing else self.cache_dir}",
         ]
+
+    def missing_jars(self) -> list[str]:
+        """Coordinates that a start would fetch first."""
+        return [c for c in (CONNECTOR, COMPILER, BROKER) if not self._store.has(c)]
 
     def fetch_all(self) -> None:
         """Have every tool ready, so that a later start needs no network."""

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from deploy.kafka_admin import admin_client
 from tidemill.errors import SettingsError, Unavailable
 from tidemill.settings import Settings
 
@@ -74,7 +75,7 @@ def create_topics(settings: Settings) -> list[str]:
     Raises Unavailable if the broker can't be reached or refuses, SettingsError if a topic can't be
     made as the settings ask.
     """
-    admin = AdminClient({**settings.kafka.client_config()})
+    admin = admin_client(settings.kafka.client_config())
     present = _metadata(admin, settings).topics
     missing = [spec for spec in planned_topics(settings) if spec.name not in present]
     if not missing:
@@ -103,7 +104,7 @@ def create_topics(settings: Settings) -> list[str]:
 
 def topic_states(settings: Settings) -> list[TopicState]:
     """What is there of the planned topics; raises Unavailable."""
-    present = _metadata(AdminClient({**settings.kafka.client_config()}), settings).topics
+    present = _metadata(admin_client(settings.kafka.client_config()), settings).topics
     return [
         _state(spec, len(present[spec.name].partitions) if spec.name in present else 0)
         for spec in planned_topics(settings)

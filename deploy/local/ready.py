@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
 import socket
 import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+
 from deploy.errors import StackError
+from deploy.kafka_admin import admin_client
 
 _POLL_S = 0.1
 _TIMEOUT_S = 2.0
@@ -55,13 +57,7 @@ def kafka_answers(bootstrap: str) -> bool:
     """Whether the broker tells its metadata."""
     if not tcp_answers(bootstrap):
         return False  # librdkafka would log each refusal
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    quiet = logging.getLogger("tidemill.ready")
-    quiet.addHandler(logging.NullHandler())
-    quiet.propagate = False
-    client = AdminClient({"bootstrap.servers": bootstrap}, logger=quiet)
+    client = admin_client({"bootstrap.servers": bootstrap})
     try:
         return bool(client.list_topics(timeout=_TIMEOUT_S).brokers)
     except KafkaException:
