@@ -15,6 +15,7 @@ from tidemill.errors import SettingsError, Unavailable
 from tidemill.settings import Settings
 
 _TIMEOUT_S = 10.0
+_METADATA_TIMEOUT_S = 5.0
 # Record timestamps are event times: recorded events are older than any retention by time, which
 # would delete them at once. Size bounds the topic instead.
 _BY_SIZE = {"retention.ms": "-1", "retention.bytes": str(16 << 30)}
@@ -124,10 +125,10 @@ def _state(spec: TopicSpec, partitions: int) -> TopicState:
 
 def _metadata(admin: AdminClient, settings: Settings) -> Any:
     try:
-        return admin.list_topics(timeout=_TIMEOUT_S)
+        return admin.list_topics(timeout=_METADATA_TIMEOUT_S)
     except KafkaException as error:
         raise Unavailable(
-            f"Kafka at {settings.kafka.bootstrap} does not answer within {_TIMEOUT_S:.0f} s"
+            f"Kafka at {settings.kafka.bootstrap} does not answer within {_METADATA_TIMEOUT_S:.0f} s"
             f" ({error.args[0].str()}): check kafka.bootstrap and the security settings"
         ) from error
 

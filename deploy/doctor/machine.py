@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.doctor.finding import Finding, note, ok, problem
 from deploy.errors import ToolError
-from deploy.tools import Tools
+from deploy.tools import Choice, Tools
 
+_SHM = "/dev/shm"  # noqa: S108  # the device, not a scratch file
 STACK_MIB = 3000  # broker, Redis, Flink with one TaskManager and a worker, measured with room
 _MIN_SHM_MIB = 64  # torch's shared tensors; a container's default
 _MIN_FILES = 4096  # a broker keeps three files open a segment
@@ -43,7 +44,7 @@ def check_machine(tools: Tools, folder: Path, files: MachineFiles | None = None)
         check_governor(files),
         check_cores(files, len(os.sched_getaffinity(0)), os.cpu_count() or 1),
         *check_threads(dict(os.environ), len(os.sched_getaffinity(0))),
-        check_shared_memory(Path("/dev/shm")),  # noqa: S108  # the device, not a scratch file
+        check_shared_memory(Path(_SHM)),
         check_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
         check_disk(folder),
     ]
@@ -59,14 +60,15 @@ def check_python(version: tuple[int, ...]) -> Finding:
 
 def check_tools(tools: Tools) -> Iterator[Finding]:
     """Java, Redis and jars."""
-    for name, choose in (
-        ("java", lambda: tools.java_choice),
-        ("redis", lambda: tools.redis_choice),
-    ):
+    choices: dict[str, Callable[[], Choice]] = {
+        "java program": lambda: tools.java_choice,
+        "redis program": lambda: tools.redis_choice,
+    }
+    for name, choose in choices.items():
         try:
-            yield ok(f"{name} program", choose().why)
+            yield ok(name, choose().why)
         except ToolError as error:
-            yield problem(f"{name} program", "none", str(error))
+            yield problem(name, "none", str(error))
     try:
         missing = tools.missing_jars()
     except ToolError as error:
@@ -141,13 +143,11 @@ def check_shared_memory(device: Path) -> Finding:
     try:
         size = os.statvfs(device)
     except OSError:
-        return note("/dev/shm", "none", "mount a tmpfs of 64 MiB or more (docker: shm_size)")
+        return note(_SHM, "none", "mount a tmpfs of 64 MiB or more (docker: shm_size)")
     free_mib = size.f_bavail * size.f_frsize >> 20
     if free_mib >= _MIN_SHM_MIB:
-        return ok("/dev/shm", f"{free_mib} MiB free")
-    return note(
-        "/dev/shm", f"{free_mib} MiB free", f"give it {_MIN_SHM_MIB} MiB (docker: shm_size)"
-    )
+        return ok(_SHM, f"{free_mib} MiB free")
+    return note(_SHM, f"{free_mib} MiB free", f"give it {_MIN_SHM_MIB} MiB (docker: shm_size)")
 
 
 def check_files(limit: int) -> Finding:

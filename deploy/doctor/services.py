@@ -77,12 +77,16 @@ def check_redis(settings: RedisSettings) -> Iterator[Finding]:
         try:
             client.ping()
             yield ok("redis", f"{where} answers")
-            yield redis_version(dict(client.info("server")))
-            yield redis_policy(dict(client.info("memory")))
+            yield redis_version(_info(client, "server"))
+            yield redis_policy(_info(client, "memory"))
         except redis.exceptions.NoPermissionError:
             yield note("redis rights", "INFO is not allowed to this user", "version is not checked")
         except (redis.exceptions.RedisError, OSError) as error:
             yield problem("redis", f"{where}: {error}", "check redis.host, port, user and password")
+
+
+def _info(client: Any, section: str) -> dict[str, Any]:
+    return dict(client.info(section))  # typed as if it might be asynchronous
 
 
 def redis_version(info: dict[str, Any]) -> Finding:
