@@ -108,9 +108,10 @@ class DedupWindow:
                 body[at : at + DIGEST_BYTES] for at in range(0, len(body), DIGEST_BYTES)
             ]
         self._next_number = max(found, default=-1) + 1
-        self._slots = deque(found[number] for number in sorted(found))
+        self._slots = deque(found[number] for number in sorted(found)[-self._policy.slots :])
+        self._seen = set()
+        self._expire(now_ms)  # first: a pair may be in an expired slot and again in a living one
         self._seen = {digest for slot in self._slots for digest in slot.digests}
-        self._expire(now_ms)
 
     def _current(self, now_ms: int) -> _Slot:
         """The slot to fill; starts the next one if its time or its rows are used up."""
