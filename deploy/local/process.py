@@ -82,6 +82,8 @@ def stop_all(records: Iterable[ProcessRecord], grace_s: float) -> list[str]:
     if stuck:
         named = ", ".join(f"{record.name} (pid {record.pid})" for record in stuck)
         raise StackError(f"{named} survived SIGKILL: waits in the kernel, look at its disk")
+    for record in running:
+        _reap(record.pid)
     return [record.name for record in left]
 
 
@@ -96,7 +98,6 @@ def _wait_gone(records: list[ProcessRecord], timeout_s: float) -> list[ProcessRe
 
 def start_ticks(pid: int) -> int | None:
     """Start time of a running process; None if there is none or only its zombie."""
-    _reap(pid)
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -107,6 +108,7 @@ def start_ticks(pid: int) -> int | None:
 
 
 def _reap(pid: int) -> None:
+    """Take the zombie away if it is a child of this process."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
