@@ -22,6 +22,8 @@ COMMANDS = {
     "status": "cli.status",
     "doctor": "cli.doctor",
     "topics": "cli.topics",
+    "train": "cli.train",
+    "replay": "cli.replay",
     "submit": "cli.submit",
     "stop": "cli.stop",
     "worker": "cli.worker",

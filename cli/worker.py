@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from models.address import AddressError
+from cli.common import DEFAULT_DATA, ConfigOption, settings_of
 from models.logs import start_logging
 from models.restart import RestartPolicy
-from models.spec import SpecError, load_spec
+from models.spec import load_spec
 from models.supervisor import Supervisor, health_address
-from models.worker_config import EXIT_SETTINGS, WorkerConfig
-from tidemill.settings import load_settings
+from models.worker_config import WorkerConfig
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +26,6 @@ def worker(
     address: Annotated[
         str, typer.Option(help="unix:PATH or tcp://HOST:PORT (worker.address).")
     ] = "",
-    config: Annotated[Path | None, typer.Option(help="Settings file.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of the model (worker.threads).")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "cpu",
     metrics: Annotated[
@@ -40,9 +38,10 @@ def worker(
     supervise: Annotated[
         bool, typer.Option(help="Watch the worker and restart it; --no-supervise runs it alone.")
     ] = True,
+    config: ConfigOption = None,
 ) -> None:
     """Serve a model: warm every bucket, check its golden vectors, then answer until SIGTERM."""
-    settings = load_settings(config)
+    settings = settings_of(config)
     ours = settings.worker
     port = settings.metrics.worker_port
     worker_config = WorkerConfig(
@@ -60,12 +59,8 @@ def worker(
         log_level=settings.logs.level,
     )
     start_logging(worker_config.log_format, worker_config.log_level)
-    try:
-        load_spec(Path(worker_config.model))
-        health = health_address(worker_config, Path("run"))
-    except (SpecError, AddressError) as error:
-        typer.echo(f"worker: {error}", err=True)
-        raise typer.Exit(EXIT_SETTINGS) from error
+    load_spec(Path(worker_config.model))
+    health = health_address(worker_config, DEFAULT_DATA)
     if not supervise:
         command = worker_config.command()
         os.execv(command[0], command)  # noqa: S606 - our own interpreter, no shell

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
+from tidemill.errors import SettingsError
+
 UNIX_PATH_BYTES = 107  # sockaddr_un has room for 108 with the closing zero
 
 
-class AddressError(ValueError):
+class AddressError(SettingsError):
     """An address or its TLS files can't be used: fix the settings."""
 
 

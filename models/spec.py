@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from tidemill.errors import SettingsError
+
 SPEC_VERSION = 1
 SPEC_FILE = "model.json"
 FLOAT32_MAX = 3.4028234663852886e38
@@ -27,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}")
 DEFAULT_BUCKETS = (1, 8, 16, 32, 64, 128, 256)
 
 
-class SpecError(ValueError):
+class SpecError(SettingsError):
     """The description of a model contradicts itself or can't be read: fix the file, don't retry."""
 
 
