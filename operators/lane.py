@@ -36,7 +36,7 @@ class Lane:
         return sorted(self.ids)
 
     def admit(self, frame: LaneFrame, now_ms: int) -> tuple[LaneFrame | None, int, bytes]:
-        """What of ``frame`` is new, and the slot and bytes that remember it.
+        """What of ``frame`` is new (``frame`` itself if all is), and the slot and bytes to remember.
 
         A duplicate gets no second model call and no second record: its answer is its twin's.
         """

@@ -96,12 +96,14 @@ class LaneFunction(KeyedBroadcastProcessFunction):
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         now_ms = int(time.time() * 1000)
         lane = self._lane(ctx, now_ms)
-        frame, slot, chunk = lane.admit(LaneFrame.decode(bytes(value)), now_ms)
+        encoded = bytes(value)
+        received = LaneFrame.decode(encoded)
+        frame, slot, chunk = lane.admit(received, now_ms)
         if chunk:
             self._remember(lane, slot, chunk)
         if frame is not None:
             frame_id = lane.take_id()
-            self._pending.put(frame_id, frame.encode())
+            self._pending.put(frame_id, encoded if frame is received else frame.encode())
             self._put(lane, frame_id, frame)
             self._set_timer(lane, ctx, now_ms)
         yield from self._collect(lane)
