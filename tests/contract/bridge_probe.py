@@ -55,9 +55,9 @@ def header_words(headers: Sequence[tuple[str, bytes | None]]) -> list[str]:
 
 
 @contextmanager
-def start_probe(folder: Path) -> Iterator[Probe]:
+def start_probe(tools: Tools, folder: Path) -> Iterator[Probe]:
     """Compile the probe into ``folder`` as the bridge itself is compiled, and run it."""
-    tools, jar = Tools(), folder / "probe.jar"
+    jar = folder / "probe.jar"
     build_bridge(tools.java, tools.flink_jars, jar, tools.ecj_jar, _JAVA_SOURCES)
     classpath = ":".join(map(str, [jar, *tools.flink_jars]))
     command = [str(tools.java), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]

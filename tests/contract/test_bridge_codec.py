@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
-from bridge_probe import Probe, ProbeError, blob, header_words, start_probe, token
 
 from operators.frames import (
     DROPPED_HEADERS,
@@ -19,6 +18,7 @@ from operators.frames import (
     encode_out,
     encode_record,
 )
+from tests.contract.bridge_probe import Probe, ProbeError, blob, header_words, token
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -28,12 +28,6 @@ HEADERS: list[Headers] = [
     [("", b"empty name"), ("null value", None), ("ключ-🌊", b"\x00\xff")],
 ]
 KEYS_AND_VALUES = [(b"key", b'{"a":1}'), (None, None), (b"", b""), (b"\xff" * 300, b"v" * 70_000)]
-
-
-@pytest.fixture(scope="module")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
-    with start_probe(tmp_path_factory.mktemp("probe")) as running:
-        yield running
 
 
 def java_record(probe: Probe, record: Record, headers: Sequence[tuple[str, bytes | None]]) -> bytes:

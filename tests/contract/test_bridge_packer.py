@@ -6,24 +6,18 @@ The Java classes themselves, driven by Flink's interfaces: by a script, then in 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
-from bridge_probe import Probe, ProbeError, blob, start_probe, token
 
 from operators.frames import EMPTY_HEADERS, NO_WATERMARK, BatchFrame, Record, encode_record
+from tests.contract.bridge_probe import Probe, ProbeError, blob, token
 
 LINGER_MS = 5
 BIG = 1 << 20
 HOUR_MS = 3_600_000
 NOW_MS = 1_700_000_000_000
 YEAR_2100_MS = 4_102_444_800_000
-
-
-@pytest.fixture(scope="module")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
-    with start_probe(tmp_path_factory.mktemp("probe")) as running:
-        yield running
 
 
 def arrival(offset: int, ts: int = NOW_MS, partition: int = 0, value: bytes = b"v") -> str:

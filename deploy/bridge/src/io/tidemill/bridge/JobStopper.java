@@ -12,11 +12,11 @@ import org.apache.flink.util.Collector;
  * dead letters) would come back for ever and go on writing them.
  */
 public final class JobStopper implements FlatMapFunction<byte[], byte[]> {
-  private static final long serialVersionUID = 1L;
+    private static final long serialVersionUID = 1L;
 
-  @Override
-  public void flatMap(byte[] message, Collector<byte[]> out) {
-    String text = new String(message, StandardCharsets.UTF_8);
-    throw new SuppressRestartsException(new IllegalStateException(text));
-  }
+    @Override
+    public void flatMap(byte[] message, Collector<byte[]> out) {
+        String text = new String(message, StandardCharsets.UTF_8);
+        throw new SuppressRestartsException(new IllegalStateException(text));
+    }
 }

@@ -44,6 +44,7 @@ public final class CodecProbe {
             case "pack" -> PackerScript.run(arguments);
             case "watermarks" -> WatermarkScript.run(arguments);
             case "job" -> PackerJob.run(arguments);
+            case "stop" -> StopperJob.run(Tokens.bytes(arguments.get(0)));
             default -> throw new IllegalArgumentException(command);
         };
     }
