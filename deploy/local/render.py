@@ -87,6 +87,8 @@ def redis_config(plan: StackPlan) -> str:
         "maxmemory-policy": "volatile-ttl",
         "client-output-buffer-limit": "pubsub 64mb 16mb 60",
         "tcp-backlog": 128,
+        # a title would be written over the environment, by which a leftover is recognised
+        "set-proc-title": "no",
     }
     return "".join(f"{name} {value}\n" for name, value in lines.items())
 
