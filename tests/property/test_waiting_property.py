@@ -3,21 +3,23 @@ whose answer is in Redis is told it, once, and never another's."""
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from typing import Any
 
 import hiredis
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from tidemill.contracts import result_key
 from tidemill.errors import Unavailable
 from tidemill.waiting import Outcome, Waiting
 
 PREFIX = "p"
-TASKS = st.sampled_from(["a", "b", "c"])
-ATTEMPTS = st.integers(1, 3)
+TASKS = st.sampled_from(["a", "b"])
+ATTEMPTS = st.sampled_from([1, 1, 2])
 
 
 class ModelRedis:
@@ -110,31 +112,29 @@ class Machine(RuleBasedStateMachine):
     def answer(self, task: str, attempt: int) -> None:
         self.redis.answer(task, attempt)
 
-    @rule()
-    def flush(self) -> None:
-        self._flush()
+    @rule(steps=st.lists(st.sampled_from(["flush", "run", "hear"]), min_size=1, max_size=8))
+    def work(self, steps: list[str]) -> None:
+        for step in steps:
+            if step == "flush":
+                self._flush()
+            elif step == "run" and self.redis.requests:
+                self.redis.run_one()
+            elif step == "hear" and self.redis.replies:
+                self._hear()
 
-    @rule()
-    def run_one(self) -> None:
-        if self.redis.requests:
-            self.redis.run_one()
-
-    @rule()
-    def hear_one(self) -> None:
-        if self.redis.replies:
-            self._hear()
-
-    @rule()
+    @initialize()
     def connect(self) -> None:
         if not self.waiting.connected:
             self.waiting.on_connected(self.now_ms)
 
-    @rule()
-    def lose(self) -> None:
+    @rule(stay_away=st.booleans())
+    def lose(self, stay_away: bool) -> None:
         if self.waiting.connected:
             self.redis.disconnect()
             self.sent, self.heard = hiredis.Reader(), hiredis.Reader()
             self.waiting.on_lost("lost")
+        if not stay_away:
+            self.connect()
 
     @rule(passed_ms=st.integers(0, 400))
     def tick(self, passed_ms: int) -> None:
@@ -143,7 +143,7 @@ class Machine(RuleBasedStateMachine):
             try:
                 self.waiting.on_tick(self.now_ms)
             except TimeoutError:
-                self.lose()
+                self.lose(stay_away=False)
 
     @invariant()
     def nobody_is_told_another_ones_answer(self) -> None:
@@ -186,7 +186,26 @@ class Machine(RuleBasedStateMachine):
 
 
 TestWaiting = Machine.TestCase
-TestWaiting.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestWaiting.settings = settings(max_examples=200, stateful_step_count=25, deadline=None)
+
+
+@pytest.mark.parametrize("connected_first", [True, False])
+@pytest.mark.parametrize("again", [True, False])
+def test_an_answer_at_every_moment_of_a_wait_is_told(connected_first: bool, again: bool) -> None:
+    """All cuts: so many requests run and replies heard before the answer comes."""
+    for runs, hears in itertools.product(range(5), range(5)):
+        machine = Machine()
+        if connected_first:
+            machine.connect()
+        machine.wait("a", 1)
+        machine.connect()
+        if again:
+            machine.give_up(machine.wait("a", 1))
+            machine.give_up(0)
+            machine.wait("a", 1)
+        machine.work(["flush", *["run"] * runs, *["hear"] * hears])
+        machine.answer("a", 1)
+        machine.teardown()
 
 
 def test_an_error_reply_ends_the_connection() -> None:
