@@ -78,6 +78,12 @@ def test_a_row_waits_for_linger_at_most(probe: Probe) -> None:
     ]
 
 
+def test_a_row_that_comes_alone_leaves_at_once(probe: Probe) -> None:
+    quiet = f"advance:{LINGER_MS + 1}"
+    events = pack(probe, arrival(1), quiet, quiet, arrival(2), arrival(3), quiet, quiet, arrival(4))
+    assert shape(events) == [[1], [2], [3], [4]]
+
+
 def test_a_frame_holds_one_partition(probe: Probe) -> None:
     events = pack(
         probe, arrival(1, partition=4), arrival(1, partition=2), arrival(2, partition=4), "finish"

@@ -11,8 +11,9 @@ import org.apache.flink.streaming.runtime.watermarkstatus.WatermarkStatus;
 
 /**
  * Gathers record frames into one batch frame a partition, so that Python is called once for many
- * records. Decides nothing but when a frame is full: at {@code maxRows}, at {@code maxBytes}, or
- * {@code lingerMs} after its first row.
+ * records. Decides nothing but when a frame leaves: at {@code maxRows}, at {@code maxBytes}, or
+ * {@code lingerMs} after its first row; at once if nothing left for longer than that, since a row
+ * that comes alone gains nothing by waiting.
  *
  * <p>Everything is flushed before a watermark passes, else a row would be seen behind a watermark
  * that it arrived before; before a barrier, else a row would be in no checkpoint (the operator has
@@ -31,6 +32,7 @@ public class BatchPacker extends AbstractStreamOperator<byte[]>
 
     private transient Map<Integer, FrameBuffer> buffers;
     private transient long watermarkMs;
+    private transient long lastLeftMs;
     private transient boolean timerSet;
 
     public BatchPacker(int maxRows, long lingerMs) {
@@ -58,6 +60,7 @@ public class BatchPacker extends AbstractStreamOperator<byte[]>
     void reset() {
         buffers = new TreeMap<>();
         watermarkMs = Long.MIN_VALUE;
+        lastLeftMs = Long.MAX_VALUE;
         timerSet = false;
     }
 
@@ -71,7 +74,8 @@ public class BatchPacker extends AbstractStreamOperator<byte[]>
         }
         long nowMs = getProcessingTimeService().getCurrentProcessingTime();
         buffer.add(record, nowMs);
-        if (buffer.rows() >= maxRows || buffer.frameBytes(0, 0) >= maxBytes) {
+        boolean quiet = !timerSet && nowMs - lastLeftMs > lingerMs;
+        if (quiet || buffer.rows() >= maxRows || buffer.frameBytes(0, 0) >= maxBytes) {
             flush(buffer);
         } else {
             setTimer(nowMs + lingerMs);
@@ -120,6 +124,7 @@ public class BatchPacker extends AbstractStreamOperator<byte[]>
 
     private void flush(FrameBuffer buffer) {
         if (!buffer.isEmpty()) {
+            lastLeftMs = getProcessingTimeService().getCurrentProcessingTime();
             output.collect(new StreamRecord<>(buffer.drain(watermarkMs)));
         }
     }
