@@ -22,6 +22,7 @@ COMMANDS = {
     "status": "cli.status",
     "doctor": "cli.doctor",
     "topics": "cli.topics",
+    "init": "cli.init",
     "train": "cli.train",
     "replay": "cli.replay",
     "submit": "cli.submit",
