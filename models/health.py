@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import socket
 import socketserver
 import threading
@@ -19,6 +20,8 @@ from typing import Any
 from models.address import Address, UnixAddress
 from models.door import private_socket_file
 from models.metrics import WorkerMetrics, render
+
+log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 5.0
 SHUTDOWN_POLL_S = 0.1
@@ -57,8 +60,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Probes are not worth a line each."""
 
 
-class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+class _QuietMixIn(socketserver.ThreadingMixIn):
     daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A probe that has hung up is no event; the base class would print a trace."""
+        log.debug("a probe failed", exc_info=True)
+
+
+class _Server(_QuietMixIn, socketserver.TCPServer):
     allow_reuse_address = True
 
 
@@ -66,8 +76,8 @@ class _Ipv6Server(_Server):
     address_family = socket.AF_INET6
 
 
-class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    daemon_threads = True
+class _UnixServer(_QuietMixIn, socketserver.UnixStreamServer):
+    """The same over a socket file."""
 
 
 @contextlib.contextmanager

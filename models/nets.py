@@ -20,7 +20,6 @@ class DispatchNet(nn.Module):
 
     def __init__(
         self,
-        numbers: Sequence[int],
         means: Sequence[float],
         deviations: Sequence[float],
         categories: Sequence[int],
@@ -30,25 +29,29 @@ class DispatchNet(nn.Module):
         centre: float,
         spread: float,
     ) -> None:
-        """`numbers` and `categories` are columns of the block; `cardinalities` belongs to the latter."""
+        """`means` and `deviations` have an entry per column of the block; a category's are not used.
+
+        `categories` are columns of the block, `cardinalities` their numbers of codes.
+        """
         super().__init__()
-        self.number_columns: Tensor
-        self.means: Tensor
-        self.deviations: Tensor
+        self.scale: Tensor
+        self.shift: Tensor
         self.centre: Tensor
         self.spread: Tensor
-        self._cardinalities = tuple(cardinalities)
-        self._category_columns = tuple(categories)
-        self.register_buffer("number_columns", torch.tensor(numbers, dtype=torch.long))
-        self.register_buffer("means", torch.tensor(means, dtype=torch.float32))
-        self.register_buffer("deviations", torch.tensor(deviations, dtype=torch.float32))
+        # One multiply-add for the whole row; codes of categories become 0 in it.
+        scale = 1 / torch.tensor(deviations, dtype=torch.float64)
+        scale[list(categories)] = 0
+        shift = -torch.tensor(means, dtype=torch.float64) * scale
+        self.register_buffer("scale", scale.float())
+        self.register_buffer("shift", shift.float())
         self.register_buffer("centre", torch.tensor(centre, dtype=torch.float32))
         self.register_buffer("spread", torch.tensor(spread, dtype=torch.float32))
+        self._categories = tuple(zip(categories, cardinalities, strict=True))
         widths = [embedding_width(n) for n in cardinalities]
         self.embeddings = nn.ModuleList(
             nn.Embedding(n, width) for n, width in zip(cardinalities, widths, strict=True)
         )
-        sizes = [len(numbers) + sum(widths), *hidden]
+        sizes = [len(means) + sum(widths), *hidden]
         layers: list[nn.Module] = []
         for size, next_size in pairwise(sizes):
             layers += [nn.Linear(size, next_size), nn.ReLU()]
@@ -56,16 +59,13 @@ class DispatchNet(nn.Module):
 
     def forward(self, block: Tensor) -> Tensor:
         """float32 [n, features] -> float32 [n, outputs]."""
-        numbers = block[:, self.number_columns]
-        scaled = ((numbers - self.means) / self.deviations).clamp(-CLIP_SIGMA, CLIP_SIGMA)
-        parts = [scaled]
-        for column, size, embedding in zip(
-            self._category_columns, self._cardinalities, self.embeddings, strict=True
-        ):
+        scaled = torch.addcmul(self.shift, block, self.scale)
+        parts = [scaled.clamp(-CLIP_SIGMA, CLIP_SIGMA)]
+        for (column, size), embedding in zip(self._categories, self.embeddings, strict=True):
             # Clamped: a code outside the table would end the process on a GPU, not just the row.
             parts.append(embedding(block[:, column].long().clamp(0, size - 1)))
         scores: Tensor = self.body(torch.cat(parts, dim=1))
-        return self.centre + self.spread * scores
+        return torch.addcmul(self.centre, scores, self.spread)
 
 
 def embedding_width(cardinality: int) -> int:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.export.passes import move_to_device_pass
+from torch.fx import GraphModule
+from torch.fx.graph import CodeGen
 
 from models.engine import DevicePoisonedError
 from models.load import load_function
@@ -20,6 +21,10 @@ from models.spec import ModelSpec
 
 log = logging.getLogger(__name__)
 
+_ASSERTS = (
+    torch.ops.aten._assert_tensor_metadata.default,
+    torch.ops.aten._assert_scalar.default,
+)
 # After one of these every later call in the process fails too.
 _POISON = (
     "device-side assert",
@@ -77,8 +82,31 @@ def load_torch_model(folder: Path, spec: ModelSpec, device: str, threads: int) -
 def _load_package(folder: Path, spec: ModelSpec, device: str) -> Any:
     program = torch.export.load(folder / spec.files["package"])
     if device != "cpu":
+        # Imported here: it pulls in the compiler, which a worker on the CPU can do without.
+        from torch.export.passes import move_to_device_pass
+
         program = move_to_device_pass(program, device)
-    return program.module()
+    return lean(program)
+
+
+def lean(program: torch.export.ExportedProgram) -> Any:
+    """The program as a callable on one tensor that returns one, without checks of its own.
+
+    What `module()` checks at each call (guards, structure and constraints of the inputs) the engine
+    knows already, and it doubles the time of a small net (164 us against 86). The golden vectors
+    are checked on what is returned here. Raises ValueError if the program returns several tensors.
+    """
+    module = program.module(check_guards=False)
+    graph = module.graph
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target in _ASSERTS:
+            graph.erase_node(node)
+    outputs = graph.output_node().args[0]
+    if not isinstance(outputs, tuple | list) or len(outputs) != 1:
+        raise ValueError("the exported program must return one tensor [rows, outputs]")
+    graph.output_node().args = (outputs[0],)
+    graph.set_codegen(CodeGen())
+    return GraphModule(module, graph)
 
 
 def _load_eager(folder: Path, spec: ModelSpec, device: str) -> Any:

@@ -173,12 +173,10 @@ def _fit(
 def _net_arguments(
     features: Sequence[FeatureSpec], sets: _Data, policy: TrainPolicy
 ) -> dict[str, Any]:
-    numbers = [i for i, feature in enumerate(features) if feature.dtype != "category"]
     categories = [i for i, feature in enumerate(features) if feature.dtype == "category"]
     return {
-        "numbers": numbers,
-        "means": [float(sets.train[:, i].mean()) for i in numbers],
-        "deviations": [max(1e-6, float(sets.train[:, i].std())) for i in numbers],
+        "means": [float(mean) for mean in sets.train.mean(axis=0, dtype=np.float64)],
+        "deviations": [max(1e-6, float(d)) for d in sets.train.std(axis=0, dtype=np.float64)],
         "categories": categories,
         "cardinalities": [features[i].cardinality for i in categories],
         "hidden": list(policy.hidden),
