@@ -20,7 +20,7 @@ from tidemill.settings import RedisSettings
 from tidemill.waiting import Outcome, Waiting
 
 _PROBE_MS: Final = 1000  # a silent connection is tried this often while somebody waits
-_LAST_LOOK_MS: Final = 100  # past its deadline a caller is kept no longer than this
+_LAST_LOOK_MS: Final = 100  # past its deadline a caller is kept this long, to connect and to look
 
 
 class Hub:
@@ -72,9 +72,12 @@ class Hub:
         await asyncio.wait([told], timeout=max(timeout_s, 0))
         if told.done():
             return told.result()
+        last_look_s = min(_LAST_LOOK_MS, self._settings.timeout_ms) / 1000
+        if self._connecting is not None and not self._trouble:
+            await asyncio.wait([self._connecting], timeout=last_look_s)  # a first, short wait
         self._waiting.last_look(number, _now_ms(loop), self._trouble or self._unreached())
         self._flush()
-        await asyncio.wait([told], timeout=min(_LAST_LOOK_MS, self._settings.timeout_ms) / 1000)
+        await asyncio.wait([told], timeout=last_look_s)
         return told.result() if told.done() else Unavailable(self._trouble or self._unreached())
 
     def _unreached(self) -> str:
