@@ -6,6 +6,7 @@ offset and timestamp.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyflink.common import WatermarkStrategy
@@ -16,9 +17,11 @@ from pyflink.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaSink,
     KafkaSource,
+    KafkaTopicPartition,
 )
 from pyflink.java_gateway import get_gateway
 
+from jobs.start_offsets import start_offsets
 from operators.decode_fn import BYTES
 from tidemill.settings import Settings
 
@@ -41,19 +44,13 @@ def bridge() -> Any:
 
 def frame_source(settings: Settings, topic: str, group: str, start: str) -> KafkaSource:
     """Each record of ``topic`` as one record frame; ``start``: committed, earliest or latest."""
-    offsets = {
-        "committed": lambda: KafkaOffsetsInitializer.committed_offsets(
-            KafkaOffsetResetStrategy.EARLIEST
-        ),
-        "earliest": KafkaOffsetsInitializer.earliest,
-        "latest": KafkaOffsetsInitializer.latest,
-    }[start]()
+    offsets = start_offsets(settings.kafka, topic, group, start)
     builder = (
         KafkaSource.builder()
         .set_bootstrap_servers(settings.kafka.bootstrap)
         .set_topics(topic)
         .set_group_id(group)
-        .set_starting_offsets(offsets)
+        .set_starting_offsets(_exactly(topic, offsets))
         .set_property("partition.discovery.interval.ms", str(_DISCOVERY_MS))
     )
     if settings.job.mode == "strict":
@@ -62,6 +59,12 @@ def frame_source(settings: Settings, topic: str, group: str, start: str) -> Kafk
         builder.set_property(name, value)
     builder._j_builder.setDeserializer(bridge().RecordFrames())
     return builder.build()
+
+
+def _exactly(topic: str, offsets: Mapping[int, int]) -> KafkaOffsetsInitializer:
+    """Begin there and nowhere else: an offset that is gone is an error, not a jump."""
+    where = {KafkaTopicPartition(topic, number): at for number, at in offsets.items()}
+    return KafkaOffsetsInitializer.offsets(where, KafkaOffsetResetStrategy.NONE)
 
 
 def guarded_watermarks(settings: Settings) -> WatermarkStrategy:

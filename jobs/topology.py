@@ -107,6 +107,8 @@ def scoring_config(settings: Settings) -> ScoringConfig:
         state_ttl_ms=job.state_ttl_ms,
         dead_letter_limit=job.dead_letter_limit,
         dead_letter_min_rows=job.dead_letter_min_rows,
+        log_format=settings.logs.format,
+        log_level=settings.logs.level,
     )
 
 

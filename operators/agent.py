@@ -8,6 +8,7 @@ a slow worker or Redis therefore never blocks the operator.  All decisions are i
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import select
@@ -42,6 +43,8 @@ from operators.rules import RuleEngine
 from operators.scoring_stats import ScoringStats
 from operators.service_time import ServiceTimes
 from tidemill.contracts import DeadLetterReason, Status, Tier
+
+log = logging.getLogger(__name__)
 
 _LONGEST_WAIT_MS = 200.0
 
@@ -198,6 +201,7 @@ class Agent:
                 f"the worker serves {hello.model} {hello.version} with schema {hello.schema_id}, "
                 f"this job decodes for schema {expected}; start both with the same model folder"
             )
+        log.info("worker up: %s %s, batches up to %d", hello.model, hello.version, hello.max_rows)
         service_us = {bucket: float(us) for bucket, us in hello.service_us.items()}
         times = ServiceTimes.from_warm_up(tuple(hello.buckets), service_us)
         self._apply(self._logic.link_up(times, hello.max_rows, now_ms))

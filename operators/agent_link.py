@@ -7,6 +7,7 @@ counts as up only when its HELLO has arrived.
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
 import socket
 import threading
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 from models.link import connect
 from models.messages import Message
 from models.wire import READ_BYTES, Decoder
+
+log = logging.getLogger(__name__)
 
 _CONNECT_TIMEOUT_S = 1.0
 _SEND_TIMEOUT_S = 0.5
@@ -78,7 +81,7 @@ class WorkerLink:
 
     def drop(self, why: str) -> None:
         """Close the connection and begin to connect again."""
-        self.last_error = why
+        self._note(why)
         if self.sock is not None:
             with contextlib.suppress(OSError):
                 self.sock.close()
@@ -100,7 +103,7 @@ class WorkerLink:
             try:
                 sock = self._connect()
             except (OSError, ValueError) as error:
-                self.last_error = str(error)
+                self._note(str(error))
                 time.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
                 continue
@@ -108,6 +111,12 @@ class WorkerLink:
             self._wanted.clear()
             self._fresh = sock
             self._wake()
+
+    def _note(self, error: str) -> None:
+        """Keep the latest trouble and log it once: it may repeat every second for hours."""
+        if error != self.last_error and not self._stopped:
+            log.warning("worker at %s: %s", self._worker.address, error)
+        self.last_error = error
 
     def _connect(self) -> socket.socket:
         worker = self._worker

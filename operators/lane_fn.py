@@ -8,6 +8,7 @@ fails, and the job restarts for ever.
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from pyflink.datastream import KeyedBroadcastProcessFunction
 from pyflink.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig
 
 from drift.control import ControlState
+from models.logs import start_logging
 from operators.agent import Agent
 from operators.answers import ModelIdentity
 from operators.dedup import DedupWindow
@@ -31,6 +33,8 @@ from operators.redis_writer import RedisWriter
 from operators.rules import RuleEngine
 from operators.scoring_config import ScoringConfig
 from operators.scoring_stats import ScoringStats
+
+log = logging.getLogger(__name__)
 
 COLLECT_EVERY_MS = 2
 _CONTROL_KEY = "control"
@@ -74,6 +78,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
     def open(self, runtime_context: Any) -> None:
         config = self._config
         sys.setswitchinterval(config.switch_interval_s)
+        start_logging(config.log_format, config.log_level)
         ttl_ms = config.state_ttl_ms
         self._pending = runtime_context.get_map_state(pending_descriptor(ttl_ms))
         self._seen = [
@@ -125,6 +130,8 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         state = ctx.get_broadcast_state(self._control_descriptor)
         control = self._load_control(state)
         outcome = control.apply(decode_record(bytes(value)).value)
+        if outcome.message:
+            log.warning("%s", outcome.message, extra={"control_version": control.version})
         self._control_counts[outcome.counter] = self._control_counts.get(outcome.counter, 0) + 1
         state.put(_CONTROL_KEY, control.snapshot())
         return iter(())

@@ -41,6 +41,8 @@ class ScoringConfig:
     state_ttl_ms: int
     dead_letter_limit: float
     dead_letter_min_rows: int
+    log_format: str = "human"
+    log_level: str = "INFO"
     switch_interval_s: float = 0.0005
 
     def lane_of(self, partition: int) -> int:
