@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from operators.redis_writer import RedisWriter
-from tests.integration.answers import result
+from tests.answers import result
 from tests.integration.redis_fixture import RedisServer
 from tidemill.aio import AsyncTidemill, Ticket
 from tidemill.answer import Answer

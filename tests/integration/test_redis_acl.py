@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from operators.redis_writer import RedisWriter
-from tests.integration.answers import result
+from tests.answers import result
 from tests.integration.redis_fixture import RedisServer
 from tidemill.client import Tidemill
 from tidemill.errors import RedisAway, Unavailable

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from operators.redis_writer import RedisWriter
-from tests.integration.answers import result
+from tests.answers import result
 from tests.integration.redis_fixture import RedisServer
 from tests.integration.tls_proxy import CERTS, tls_proxy
 from tidemill.client import Tidemill
