@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,9 +76,9 @@ def test_nobody_gets_in_without_a_password(port: int) -> None:
 
 
 def test_the_job_writes_answers_and_a_caller_reads_them(port: int, caller: redis.Redis) -> None:
-    deliver = writer(port)
-    deliver.connect()
-    assert deliver.write([("a", 1, "ok", "shop", b'{"attempt":1}')]) == [None]
+    with closing(writer(port)) as deliver:
+        deliver.connect()
+        assert deliver.write([("a", 1, "ok", "shop", b'{"attempt":1}')]) == [None]
     assert caller.get(MINE) == b'{"attempt":1}'
     assert caller.xlen(f"{PREFIX}:cb:shop") == 1
     with caller.pubsub() as waiting:  # type: ignore[no-untyped-call]
@@ -92,7 +93,7 @@ def test_a_caller_changes_nothing(caller: redis.Redis) -> None:
         lambda: caller.publish(MINE, "ok"),
         lambda: caller.xadd(f"{PREFIX}:cb:shop", {"a": "b"}),
         lambda: caller.flushdb(),
-        lambda: caller.config_get("*"),
+        lambda: caller.execute_command("CONFIG", "GET", "*"),
     ):
         with pytest.raises(redis.exceptions.NoPermissionError):
             forbidden()

@@ -1,0 +1,254 @@
+"""The demo from an empty folder to the last line: set up, play, count, clean up."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from redis import Redis
+from redis.exceptions import RedisError
+from rich.console import Console
+
+from deploy.demo.act import ACTS, Script, Stage
+from deploy.demo.checker import Checker
+from deploy.demo.ledger import Ledger
+from deploy.demo.live import Live
+from deploy.demo.orders import Orders, later_orders, quality, trained_model
+from deploy.demo.plan import REPORTING_DELAY_MS, Mix, Schedule, plan_warmup
+from deploy.demo.summary import summary
+from deploy.demo.tally import Report
+from deploy.demo.view import console_printer, make_view
+from deploy.errors import StackError
+from deploy.flink_rest import FlinkRest
+from deploy.local.stack import RunningStack, up
+from deploy.local.state import load_state, stack_lock
+from deploy.status import remedy
+from deploy.submit import submit
+from deploy.tools import Tools
+from deploy.topics import create_topics
+from tidemill.errors import TidemillError
+from tidemill.settings import Settings, load_settings
+
+INTERRUPTED: Final = 130
+WARMUP_S: Final = (
+    12.0  # the JVM compiles what it runs often; before that it is 10 to 50 times slower
+)
+_PATIENCE_S: Final = 15.0
+_SHORT_PATIENCE_S: Final = 3.0  # of somebody who pressed Ctrl-C
+_ANSWER_TTL_S: Final = 900  # the check asks for every answer at the end
+_REDIS_TIMEOUT_S: Final = 10.0
+
+_Trouble = (TidemillError, RedisError, OSError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`seconds` of orders at `rate` a second; everything lies in `data`; `keep` leaves it running."""
+
+    seconds: float = 60.0
+    rate: float = 200.0
+    data: Path = Path("run/demo")
+    keep: bool = False
+
+
+def run_demo(options: Options, console: Console) -> tuple[int, Report]:
+    """Play the demo; returns the exit status and the counts. Nothing runs any more afterwards.
+
+    Ctrl-C and SIGTERM end it early, what was sent until then is still counted.
+    """
+    demo = Demo(options, console)
+    code = 1
+    try:
+        with _interruptible(), ExitStack() as ends:
+            demo.play(ends)
+        code = 0 if demo.report.good else 1
+    except KeyboardInterrupt:
+        demo.say(f"interrupted while {demo.at}")
+        code = INTERRUPTED
+    except _Trouble as error:
+        demo.tell_failure(error)
+    return code, demo.report
+
+
+class Demo:
+    """One run. ``at`` is what it does now, ``report`` what has been counted."""
+
+    def __init__(self, options: Options, console: Console) -> None:
+        self._options = options
+        self._console = console
+        self._root = options.data.absolute()
+        self.say = console_printer(console)
+        self.at = "starting"
+        self.report = Report()
+
+    def play(self, ends: ExitStack) -> None:
+        """Everything, in order; ``ends`` gets what must be ended."""
+        options = self._options
+        with self._step("looking for tools"):
+            tools = Tools(say=self.say)
+            tools.fetch_all()
+            for line in tools.report():
+                self.say(f"  {line}")
+        with self._step("training the model, or loading an earlier one"):
+            spec = trained_model(self._root / "model", self.say)
+            self.say(f"  {quality(spec)}")
+        with self._step("reading recorded orders"):
+            orders = later_orders(spec, int(WARMUP_S * options.rate))
+            rate = min(options.rate, len(orders.counted) / options.seconds)
+        with self._step("starting Kafka, Redis, Flink and the worker"):
+            stack = self._start(tools, ends)
+            settings = load_settings(stack.settings_path, environ={})
+            create_topics(settings)
+        with self._step("submitting the scoring job"):
+            job = submit(stack.flink_address, stack.settings_path, tools)
+            FlinkRest(stack.flink_address).wait_running(job)
+        self._perform(settings, job, orders, rate, ends)
+
+    def tell_failure(self, error: BaseException) -> None:
+        """What failed, where the logs are, how to go on."""
+        self.say(f"demo: failed while {self.at}: {error}")
+        if known := remedy(str(error)):
+            self.say(f"demo: {known}")
+        self.say(f"demo: logs are in {self._stack_root / 'logs'}")
+        self.say(
+            "demo: run the same command again to go on, what is fetched and trained is kept;"
+            " `tidemill doctor` looks for what is wrong with this machine"
+        )
+
+    def _look_further(self) -> str:
+        look = "tidemill dlq list, late, results --follow, predict"
+        if self._options.keep:
+            return f"it still runs: {look}, each with --config {self._stack_root}/tidemill.toml"
+        return f"tidemill demo --keep leaves it running for a look: {look}; README.md tells more"
+
+    @property
+    def _stack_root(self) -> Path:
+        return self._root / "stack"
+
+    def _start(self, tools: Tools, ends: ExitStack) -> RunningStack:
+        _clear(self._stack_root)
+        keep = self._options.keep
+        stack = up(
+            self._stack_root,
+            worker=[sys.executable, "-m", "cli.main", "worker"],
+            settings={
+                "app": {"env": "demo"},
+                "model": {"path": str(self._root / "model")},
+                "redis": {"ttl_s": _ANSWER_TTL_S + int(self._options.seconds)},
+            },
+            owned=not keep,
+            tools=tools,
+        )
+        if keep:
+            self.say(f"  it will stay: end it with tidemill down --data {self._stack_root}")
+        else:
+            ends.callback(self._end, stack)
+        return stack
+
+    def _end(self, stack: RunningStack) -> None:
+        with _uninterruptible():
+            stack.down()
+
+    def _perform(
+        self, settings: Settings, job: str, orders: Orders, rate: float, ends: ExitStack
+    ) -> None:
+        redis = Redis(
+            settings.redis.host, settings.redis.port, settings.redis.db,
+            socket_timeout=_REDIS_TIMEOUT_S,
+        )  # fmt: skip
+        ends.callback(redis.close)
+        ledger = ends.enter_context(Ledger(self._root / "ledger.jsonl"))
+        stage = Stage(settings, redis, ledger, make_view(self._console))
+        ends.callback(stage.close)
+        checker = Checker(settings, redis)
+        try:
+            live = self._acts(settings, job, stage, orders, rate)
+        except (KeyboardInterrupt, *_Trouble):
+            stage.interrupt()
+            self.report = Report(sent=ledger.counted)  # in case that counting fails too
+            self.report = checker.check(ledger.entries, stage.heard_ms(), _SHORT_PATIENCE_S)
+            raise
+        with self._step("counting in Kafka and Redis"):
+            self.report = checker.check(ledger.entries, stage.heard_ms(), _PATIENCE_S)
+        for line in summary(self.report, live, settings):
+            self.say(line)
+        self.say(self._look_further())
+
+    def _acts(
+        self, settings: Settings, job: str, stage: Stage, orders: Orders, rate: float
+    ) -> Live:
+        options = self._options
+        with self._step(f"warming up with {len(orders.warmup)} orders, which do not count"):
+            warmup = Schedule(_now_ms(), WARMUP_S, options.rate)
+            live = stage.perform("warm-up", plan_warmup(orders.warmup, warmup))
+        if live.answered == 0:
+            cause = FlinkRest(settings.flink.address).root_cause(job)
+            raise StackError(f"the job answered none of the warm-up orders: {cause or 'see logs'}")
+        late_before_ms = warmup.start_ms - REPORTING_DELAY_MS - settings.job.out_of_orderness_ms
+        for act in ACTS:
+            with self._step(f"playing {act.title}: {rate:g} a second for {options.seconds:g} s"):
+                schedule = Schedule(_now_ms(), options.seconds, rate)
+                script = Script(orders, schedule, late_before_ms, Mix())
+                live = stage.perform(act.title, act.plan(script))
+        return live
+
+    @contextmanager
+    def _step(self, what: str) -> Iterator[None]:
+        self.at = what
+        self.say(f"demo: {what}")
+        start_s = time.monotonic()
+        yield
+        self.say(f"  {time.monotonic() - start_s:.1f} s")
+
+
+def _clear(root: Path) -> None:
+    """Empty the folder of the last demo's stack; one that runs is left for `up` to refuse."""
+    with stack_lock(root):
+        state = load_state(root)
+        if state is not None and any(record.alive() for record in state.processes.values()):
+            return
+        for entry in root.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry.name != "stack.lock":
+                entry.unlink()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and SIGINT both raise KeyboardInterrupt, whatever was set before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(_number: int, _frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _uninterruptible() -> Iterator[None]:
+    """Cleaning up takes some seconds at most; half of it would leave processes behind."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _interrupt)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,1 @@
+"""Images, their settings and their health checks."""
