@@ -1,4 +1,4 @@
-"""Run benches by name: `python -m bench hop e2e_latency`; without a name, list them.
+"""Run benches by name: `python -m bench hop e2e_latency`; `all` runs all of them; without a name, list them.
 
 A bench is `bench/NAME.py` with `run(report: Report) -> None`.
 """
@@ -29,6 +29,8 @@ def main() -> int:
     if not wanted:
         print("\n".join(names()))
         return 0
+    if wanted == ["all"]:
+        wanted = names()
     if unknown := sorted(set(wanted) - set(names())):
         print(f"no bench {', '.join(unknown)}; there are {', '.join(names())}", file=sys.stderr)
         return 2

@@ -187,8 +187,17 @@ class ModelSpec:
     @property
     def schema_id(self) -> str:
         """Same id = same meaning of the input block; 16 hex digits."""
-        text = json.dumps([asdict(feature) for feature in self.features], sort_keys=True)
+        features = [
+            {name: _canonical(value) for name, value in asdict(feature).items()}
+            for feature in self.features
+        ]
+        text = json.dumps(features, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _canonical(value: Any) -> Any:
+    """0 and 0.0 mean the same limit."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def spec_to_json(spec: ModelSpec) -> dict[str, Any]:
