@@ -92,7 +92,8 @@ def _run_cli(arguments: list[str], tools: Tools) -> str:
             "org.apache.flink.client.cli.CliFrontend",
             *arguments,
         ]
-        env = base_environment() | {
+        # the job's settings are read in this command: secrets may come from its environment
+        env = base_environment(keep_settings=True) | {
             "FLINK_HOME": str(tools.flink_home),
             "FLINK_CONF_DIR": str(folder),
             "FLINK_LOG_DIR": str(folder),

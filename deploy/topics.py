@@ -11,11 +11,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from deploy.kafka_admin import admin_client
+from deploy.local.ready import tcp_answers
 from tidemill.errors import SettingsError, Unavailable
 from tidemill.settings import Settings
 
 _TIMEOUT_S = 10.0
-_METADATA_TIMEOUT_S = 5.0
 # Record timestamps are event times: recorded events are older than any retention by time, which
 # would delete them at once. Size bounds the topic instead.
 _BY_SIZE = {"retention.ms": "-1", "retention.bytes": str(16 << 30)}
@@ -124,13 +124,18 @@ def _state(spec: TopicSpec, partitions: int) -> TopicState:
 
 
 def _metadata(admin: AdminClient, settings: Settings) -> Any:
-    try:
-        return admin.list_topics(timeout=_METADATA_TIMEOUT_S)
-    except KafkaException as error:
-        raise Unavailable(
-            f"Kafka at {settings.kafka.bootstrap} does not answer within {_METADATA_TIMEOUT_S:.0f} s"
-            f" ({error.args[0].str()}): check kafka.bootstrap and the security settings"
-        ) from error
+    bootstrap = settings.kafka.bootstrap
+    reason = "connection refused"
+    # a refused connection is known at once, librdkafka would try again until the timeout
+    if any(tcp_answers(address.strip()) for address in bootstrap.split(",")):
+        try:
+            return admin.list_topics(timeout=_TIMEOUT_S)
+        except KafkaException as error:
+            reason = error.args[0].str()
+    raise Unavailable(
+        f"Kafka at {bootstrap} does not answer ({reason}): check kafka.bootstrap and the security"
+        " settings"
+    )
 
 
 def _cant_make(name: str, reason: KafkaError, settings: Settings) -> str:

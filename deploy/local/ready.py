@@ -68,9 +68,9 @@ def tcp_answers(address: str) -> bool:
     """Whether `host:port` takes a connection."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), _TIMEOUT_S):
+        with socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT_S):
             return True
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 

@@ -144,9 +144,13 @@ class Services:
         return base_environment() | {STACK_MARK: str(self._plan.root)}
 
 
-def base_environment() -> dict[str, str]:
-    """This process's environment less what would change how a service of ours starts."""
-    unwanted = ("FLINK_", "JAVA_TOOL_OPTIONS", "KAFKA_", "LOG4J_", "PYFLINK_", "TIDEMILL_")
+def base_environment(*, keep_settings: bool = False) -> dict[str, str]:
+    """This process's environment less what would change how a service of ours starts.
+
+    ``keep_settings`` keeps the settings that are given as variables, secrets among them.
+    """
+    unwanted: tuple[str, ...] = ("FLINK_", "JAVA_TOOL_OPTIONS", "KAFKA_", "LOG4J_", "PYFLINK_")
+    unwanted += (STACK_MARK,) if keep_settings else ("TIDEMILL_",)
     env = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
     # a TaskManager's operators import our packages, and thread mode takes the path from here
     return env | {"PYTHONPATH": ":".join(map(str, python_path()))}

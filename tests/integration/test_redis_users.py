@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -87,13 +87,14 @@ def test_the_job_writes_answers_and_a_caller_reads_them(port: int, caller: redis
 
 
 def test_a_caller_changes_nothing(caller: redis.Redis) -> None:
-    for forbidden in (
+    attempts: list[Callable[[], object]] = [
         lambda: caller.set(MINE, b"wrong"),
         lambda: caller.delete(MINE),
         lambda: caller.publish(MINE, "ok"),
         lambda: caller.xadd(f"{PREFIX}:cb:shop", {"a": "b"}),
         lambda: caller.expire(MINE, 1),
-    ):
+    ]
+    for forbidden in attempts:
         with pytest.raises(redis.exceptions.NoPermissionError):
             forbidden()
 
