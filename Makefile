@@ -13,7 +13,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit property contract integration chaos lint format bench constraints clean
+.PHONY: help setup demo test unit property contract cases integration chaos lint format bench constraints clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,9 +26,9 @@ $(STAMP): pyproject.toml constraints.txt deploy/setup.sh
 demo: setup ## Score real orders on a real stack; DEMO_SECONDS bounds it
 	@$(BIN)/python -m cli.main demo --seconds $(DEMO_SECONDS)
 
-test: setup unit property contract integration chaos ## Run all tests, the quick ones first
+test: setup unit property contract cases integration chaos ## Run all tests, the quick ones first
 
-unit property contract integration chaos: setup
+unit property contract cases integration chaos: setup
 	@echo "== tests/$@"
 	@$(BIN)/python -m pytest -q tests/$@
 

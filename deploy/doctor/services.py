@@ -15,6 +15,7 @@ from tidemill.settings import RedisSettings, Settings
 
 _FLINK_VERSION = "2.3"
 _REDIS_TIMEOUT_S = 3.0
+_INFO_RIGHT = "to have version and memory checked: +ping +info"
 # Jars of a cluster's lib folder without which jobs fail, and how that looks.
 _LIB_JARS = {
     "flink-python": "every restart of a job dies with NoSuchFieldException (FLINK-37727): copy"
@@ -80,7 +81,7 @@ def check_redis(settings: RedisSettings) -> Iterator[Finding]:
             yield redis_version(_info(client, "server"))
             yield redis_policy(_info(client, "memory"))
         except redis.exceptions.NoPermissionError:
-            yield note("redis rights", "INFO is not allowed to this user", "version is not checked")
+            yield note("redis", f"{where} answers, INFO is not allowed to this user", _INFO_RIGHT)
         except (redis.exceptions.RedisError, OSError) as error:
             yield problem("redis", f"{where}: {error}", "check redis.host, port, user and password")
 

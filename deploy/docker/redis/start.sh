@@ -1,6 +1,6 @@
 #!/bin/sh
 # Renders the users from their template, so that no password is in the repository or on a command
-# line: scoring may write under the prefix of its application, callers may read there.
+# line: the writer writes under the prefix of its application, callers read there (docs/contracts.md).
 set -eu
 here="${CONF_DIR:-/etc/redis}"
 users="${USERS_FILE:-/tmp/users.acl}"
