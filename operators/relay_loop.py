@@ -23,9 +23,9 @@ from tidemill.settings import Settings
 _LOG: Final = logging.getLogger("tidemill.relay")
 _BATCH_ROWS: Final = 256
 _POLL_S: Final = 0.05
-_LAG_EVERY_MS: Final = 5000
 _QUERY_S: Final = 5.0
 STUCK_AFTER_MS: Final = 60_000
+LAG_EVERY_MS: Final = 5000
 
 
 class Relay:
@@ -38,6 +38,7 @@ class Relay:
         *,
         writer: RedisWriter | None = None,
         stuck_after_ms: int = STUCK_AFTER_MS,
+        lag_every_ms: int = LAG_EVERY_MS,
     ) -> None:
         self._topic = settings.topics.results
         self._policy = RelayPolicy(settings.job.mode == "strict", settings.redis.ttl_s * 1000)
@@ -46,6 +47,7 @@ class Relay:
         self._held = Held()
         self._blocked = False  # Redis did not take what is held
         self._watchdog = Watchdog(stuck_after_ms)
+        self._lag_every_ms = lag_every_ms
         self._next_lag_ms = 0
         config = settings.kafka.consumer_config(
             relay_group(settings), reset="earliest", read_committed=True
@@ -79,7 +81,7 @@ class Relay:
             self._deliver()
         self._commit(wait=False)
         if now_ms >= self._next_lag_ms:
-            self._next_lag_ms = now_ms + _LAG_EVERY_MS
+            self._next_lag_ms = now_ms + self._lag_every_ms
             self._watch(now_ms)
 
     def _take(self, message: Message, now_ms: int) -> None:
