@@ -25,9 +25,12 @@ def up(
     worker: Annotated[
         bool, typer.Option(help="Start the worker, if the settings name a model.")
     ] = True,
+    relay: Annotated[
+        bool, typer.Option(help="Start the relay, which delivers what Redis could not take.")
+    ] = True,
     json_: JsonOption = False,
 ) -> None:
-    """Start Kafka, Redis, Flink and the worker on free ports; `tidemill down` ends them."""
+    """Start Kafka, Redis, Flink, worker and relay on free ports; `tidemill down` ends them."""
     from deploy.local.stack import up as start_stack
     from deploy.tools import Tools
     from deploy.topics import create_topics
@@ -36,7 +39,8 @@ def up(
     base = config or (Path("tidemill.toml") if Path("tidemill.toml").is_file() else None)
     model = load_settings(base).model.path
     tools = Tools(say=lambda line: typer.echo(line, err=True))
-    command = [sys.executable, "-m", "cli.main", "worker"] if worker and model else None
+    ours = [sys.executable, "-m", "cli.main"]
+    command = [*ours, "worker"] if worker and model else None
     settings = {"model": {"path": str(Path(model).absolute())}} if model else {}
     stack = start_stack(
         data,
@@ -47,7 +51,14 @@ def up(
         owned=False,
         tools=tools,
     )
-    create_topics(load_settings(stack.settings_path))
+    try:
+        # no variables: an address meant for another cluster must not win over this stack's
+        create_topics(load_settings(stack.settings_path, environ={}))
+        if relay:
+            stack.add_program("relay", [*ours, "relay"])
+    except BaseException:
+        stack.down()
+        raise
     shown = {
         "kafka": stack.kafka,
         "redis": f"127.0.0.1:{stack.redis_port}",

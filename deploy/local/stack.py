@@ -34,6 +34,13 @@ MIN_FREE_MIB = 512  # Kafka's first segments, a checkpoint and the logs; below i
 
 Settings = Mapping[str, Mapping[str, Any]]
 
+# What a user's own settings say about a real cluster and its secrets means nothing here.
+_NOT_LOCAL = {
+    "kafka": ("security_protocol", "sasl_", "ssl_", "client", "java"),
+    "redis": ("username", "password", "tls", "db"),
+    "worker": ("tls_",),
+}
+
 
 def up(
     root: Path,
@@ -101,7 +108,7 @@ def check_folder(root: Path) -> None:
 
 
 def stack_settings(plan: StackPlan, base: Settings, extra: Settings) -> dict[str, dict[str, Any]]:
-    """The user's settings with the stack's addresses on top."""
+    """The user's settings less their security, with the stack's addresses on top."""
     addresses: Settings = {
         "kafka": {"bootstrap": plan.kafka},
         "redis": {"host": "127.0.0.1", "port": plan.ports.redis},
@@ -113,8 +120,11 @@ def stack_settings(plan: StackPlan, base: Settings, extra: Settings) -> dict[str
             "flink_ports": ",".join(map(str, plan.ports.flink_metrics)),
         },
     }
-    merged: dict[str, dict[str, Any]] = {}
-    for source in (base, extra, addresses):
+    merged = {
+        section: {k: v for k, v in keys.items() if not k.startswith(_NOT_LOCAL.get(section, ()))}
+        for section, keys in base.items()
+    }
+    for source in (extra, addresses):
         for section, keys in source.items():
             merged.setdefault(section, {}).update(keys)
     return merged

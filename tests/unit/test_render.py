@@ -86,6 +86,22 @@ def test_the_stacks_addresses_win_over_a_users_and_the_rest_is_kept(tmp_path: Pa
     assert settings.worker.address == f"unix:{tmp_path}/worker.sock"
 
 
+def test_security_of_a_real_cluster_does_not_reach_the_local_one(tmp_path: Path) -> None:
+    base: dict[str, dict[str, Any]] = {
+        "kafka": {"security_protocol": "SASL_SSL", "sasl_username": "u", "group": "mine"},
+        "redis": {"tls": True, "password_file": "/run/secrets/redis", "ttl_s": 60},
+        "worker": {"tls_ca": "ca.pem"},
+    }
+    path = tmp_path / "tidemill.toml"
+    path.write_text(render.settings_toml(stack_settings(plan(str(tmp_path)), base, {})))
+    settings = load_settings(path, environ={})
+    assert (settings.kafka.security_protocol, settings.kafka.sasl_username) == ("", "")
+    assert (settings.kafka.group, settings.redis.ttl_s) == ("mine", 60)
+    assert not settings.redis.tls
+    assert not settings.redis.password
+    assert settings.worker.tls_ca == ""
+
+
 def test_a_long_path_does_not_make_the_sockets_too_long() -> None:
     long = plan("/data/" + "x" * 120)
     assert len(str(long.worker_socket)) < 100
