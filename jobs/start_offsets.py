@@ -6,10 +6,10 @@ job with an error instead of a silent jump over the gap.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tidemill.errors import SettingsError, Unavailable
 from tidemill.settings import KafkaSettings
@@ -55,30 +55,53 @@ def choose_offset(partition: Partition, start: str) -> int:
 
 
 def start_offsets(kafka: KafkaSettings, topic: str, group: str, start: str) -> dict[int, int]:
-    """The offset of each partition of ``topic``.  Raises Unavailable or SettingsError."""
-    consumer = Consumer(kafka.consumer_config(f"{group}-offsets"))
+    """The offset of each partition of ``topic``.  Raises Unavailable or SettingsError.
+
+    The consumer never subscribes, so the group gets no member by asking.
+    """
+    consumer = Consumer(kafka.consumer_config(group))
     try:
-        metadata = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
-        if metadata.error is not None:
-            raise Unavailable(f"topic {topic}: {metadata.error}; create it by `tidemill topics`")
-        numbers = sorted(metadata.partitions)
-        committed = _committed(kafka, topic, group, numbers)
-        found: dict[int, int] = {}
-        for number in numbers:
-            first, end = consumer.get_watermark_offsets(
-                TopicPartition(topic, number), timeout=_TIMEOUT_S
-            )
-            partition = Partition(number, first, end, committed.get(number))
-            found[number] = choose_offset(partition, start)
-        return found
+        return {
+            partition.number: choose_offset(partition, start)
+            for partition in _partitions(consumer, topic)
+        }
+    except KafkaException as error:
+        raise Unavailable(
+            f"Kafka at {kafka.bootstrap} did not tell the offsets of {topic}: {error}; is it up, "
+            f"and may this user read the topic and the group {group}?"
+        ) from error
     finally:
         consumer.close()
 
 
-def _committed(kafka: KafkaSettings, topic: str, group: str, numbers: list[int]) -> dict[int, int]:
-    """Offsets that ``group`` has committed; asked as an admin, so that the group gets no member."""
-    admin = AdminClient(dict(kafka.client_config()))
-    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, n) for n in numbers])
-    (future,) = admin.list_consumer_group_offsets([asked], request_timeout=_TIMEOUT_S).values()
-    partitions = future.result().topic_partitions
-    return {p.partition: p.offset for p in partitions if p.error is None and p.offset >= 0}
+def _partitions(consumer: Consumer, topic: str) -> list[Partition]:
+    metadata = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
+    if metadata.error is not None:
+        raise Unavailable(f"topic {topic}: {metadata.error}; create it by `tidemill topics`")
+    asked = [TopicPartition(topic, number) for number in sorted(metadata.partitions)]
+    found = []
+    for answer in _committed(consumer, asked):
+        first, end = consumer.get_watermark_offsets(answer, timeout=_TIMEOUT_S)
+        committed = answer.offset if answer.offset >= 0 else None
+        found.append(Partition(answer.partition, first, end, committed))
+    return found
+
+
+def _committed(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+    """A broker that has just started has no coordinator for a moment: ask again until it has."""
+    until_s = time.monotonic() + _TIMEOUT_S
+    while True:
+        try:
+            return consumer.committed(asked, timeout=_TIMEOUT_S)
+        except KafkaException as error:
+            if not _passes(error.args[0]) or time.monotonic() >= until_s:
+                raise
+            time.sleep(0.2)
+
+
+def _passes(error: KafkaError) -> bool:
+    return error.code() in (
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    )
