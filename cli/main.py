@@ -17,6 +17,7 @@ from tidemill.errors import InvalidEvent, SettingsError, TidemillError
 
 # name of the command -> module that registers it; the order of the help page
 COMMANDS = {
+    "demo": "cli.demo",
     "up": "cli.up",
     "down": "cli.down",
     "status": "cli.status",

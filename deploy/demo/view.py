@@ -50,7 +50,8 @@ class LineView:
         self._next_s = 0.0
 
     def open(self) -> AbstractContextManager[Any]:
-        """Nothing to prepare."""
+        """The first line comes at once."""
+        self._next_s = 0.0
         return nullcontext()
 
     def show(self, title: str, live: Live, elapsed_s: float, now_s: float) -> None:
