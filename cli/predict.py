@@ -13,6 +13,7 @@ import typer
 from cli.common import ConfigOption, JsonOption, print_json, settings_of
 from tidemill.answer import Answer
 from tidemill.errors import InvalidEvent
+from tidemill.stages import STAGES, where_time_went
 
 
 def register(app: typer.Typer) -> None:
@@ -83,33 +84,6 @@ def read_features(pairs: list[str]) -> dict[str, Any]:
     return features
 
 
-def where_time_went(answer: Answer, sent_ms: float, heard_ms: float) -> dict[str, float]:
-    """Milliseconds by stage, from sending to hearing; clocks of the hosts must agree for them.
-
-    ``job`` is what the job needed besides queueing and the model: decoding and encoding.
-    """
-    job_ms = answer.done_ms - answer.ingest_ms - answer.queue_ms - answer.service_ms
-    stages = {
-        "to_job": answer.ingest_ms - sent_ms,
-        "queue": answer.queue_ms,
-        "service": answer.service_ms,
-        "job": job_ms,
-        "to_caller": heard_ms - answer.done_ms,
-        "total": heard_ms - sent_ms,
-    }
-    return {name: round(value, 3) for name, value in stages.items()}
-
-
-_STAGES = {
-    "to_job": "Kafka, until the job saw it",
-    "queue": "queue, until the model took it",
-    "service": "service, in the model",
-    "job": "rest of the job",
-    "to_caller": "Redis, until we heard it",
-    "total": "total",
-}
-
-
 def _show(answer: Answer, stages: dict[str, float]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -126,5 +100,5 @@ def _show(answer: Answer, stages: dict[str, float]) -> None:
     )
     table = Table("where its time went", "ms")
     for name, value in stages.items():
-        table.add_row(_STAGES[name], f"{value:.1f}", style="bold" if name == "total" else "")
+        table.add_row(STAGES[name], f"{value:.1f}", style="bold" if name == "total" else "")
     console.print(table)
