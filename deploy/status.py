@@ -8,6 +8,7 @@ from typing import Any
 
 from deploy.errors import FlinkError
 from deploy.flink_rest import FlinkRest, JobInfo
+from deploy.local.memory import resident_mib
 from deploy.local.state import StackState, load_state
 from deploy.topics import TopicState, topic_states
 from tidemill.errors import TidemillError
@@ -27,7 +28,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class ProcessStatus:
-    """One process of the local stack; ``rss_mib`` is its resident memory."""
+    """One process of the local stack; ``rss_mib`` is resident memory, its children's too."""
 
     name: str
     pid: int
@@ -124,9 +125,10 @@ def remedy(failure: str) -> str:
 def _processes(state: StackState | None) -> list[ProcessStatus]:
     if state is None:
         return []
+    resident = resident_mib(record.pid for record in state.processes.values())
     return [
         ProcessStatus(
-            name, record.pid, record.alive(), _rss_mib(record.pid), _log(state, name, record.log)
+            name, record.pid, record.alive(), resident[record.pid], _log(state, name, record.log)
         )
         for name, record in state.processes.items()
     ]
@@ -135,11 +137,3 @@ def _processes(state: StackState | None) -> list[ProcessStatus]:
 def _log(state: StackState, name: str, output: str) -> str:
     written = state.plan.logs / f"{name}.log"
     return str(written) if written.is_file() else output
-
-
-def _rss_mib(pid: int) -> int:
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError):
-        return 0
-    return pages * 4096 >> 20

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from deploy.errors import StackError
+from deploy.local.memory import resident_mib
 from deploy.local.process import (
     STACK_MARK,
     ProcessRecord,
@@ -97,6 +98,16 @@ def test_children_end_with_their_parent(started: list[ProcessRecord], tmp_path: 
     while start_ticks(child) is not None and time.monotonic() < deadline:
         time.sleep(0.01)
     assert start_ticks(child) is None
+
+
+def test_memory_counts_with_the_children(started: list[ProcessRecord], tmp_path: Path) -> None:
+    eats = f"{sys.executable} -c 'import time; b = bytearray(64 << 20); print(1); time.sleep(60)'"
+    record = run(started, tmp_path, ("sh", "-c", f"{eats} & wait"))
+    deadline = time.monotonic() + 10
+    while resident_mib([record.pid])[record.pid] < 64 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert 64 <= resident_mib([record.pid])[record.pid] < 200
+    assert resident_mib([1 << 30]) == {1 << 30: 0}
 
 
 def test_an_ended_child_is_not_alive_though_nobody_waited_for_it(
