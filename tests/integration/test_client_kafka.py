@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
+from typer.testing import CliRunner
 
+from cli.main import app
 from operators.redis_writer import RedisWriter
 from tests.answers import result
 from tests.integration.kafka_fixture import LONG_S, make_topics, own_settings, produce, read_all
@@ -96,6 +99,23 @@ def test_predict_sends_and_waits(settings: Settings, client: Tidemill) -> None:
         assert by_features.task != answer.task
         ticket = client.submit(EVENT | {"event_id": "e-2"})
         assert client.wait(ticket).task == ticket.task_id
+
+
+def test_the_predict_command_shows_the_answer_and_where_its_time_went(settings: Settings) -> None:
+    environ = {
+        "TIDEMILL_KAFKA__BOOTSTRAP": settings.kafka.bootstrap,
+        "TIDEMILL_TOPICS__ORDERS": settings.topics.orders,
+        "TIDEMILL_REDIS__PORT": str(settings.redis.port),
+        "TIDEMILL_APP__ENV": settings.app.env,
+    }
+    with Scorer(settings):
+        event = json.dumps(EVENT | {"event_id": "command"})
+        arguments = ["predict", event, "--timeout", str(LONG_S)]
+        shown = CliRunner().invoke(app, arguments, env=environ)
+        as_json = CliRunner().invoke(app, [*arguments, "--json"], env=environ)
+    assert shown.exit_code == 0, shown.output
+    assert "service, in the model" in shown.stdout
+    assert json.loads(as_json.stdout)["stages_ms"]["service"] == 2.5
 
 
 def test_many_predictions_at_once(settings: Settings) -> None:
