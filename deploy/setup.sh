@@ -19,10 +19,13 @@ if [ ! -x "$venv/bin/python" ]; then
     "$python" -m venv "$venv" || fail "python -m venv failed: is Python's venv module installed?"
 fi
 
-say "installing the Python packages of constraints.txt into $venv (about 7 GB with torch, once)"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --retries 10 \
-    --constraint constraints.txt --editable '.[dev]' ||
-    fail "pip could not install everything (see above); run the same command again to go on"
+log="$venv/setup.log"
+say "installing the Python packages of constraints.txt into $venv (6 GB with torch, once; log: $log)"
+"$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off --retries 10 \
+    --constraint constraints.txt --editable '.[dev]' 2>&1 |
+    tee "$log" | sed -u -n -E 's/^ *(Downloading .* \([0-9.]+ [MG]B\)|Installing collected packages).*/setup:   \1/p' ||
+    { tail -n 20 "$log" >&2
+      fail "pip could not install everything (log: $log); run the same command again to go on"; }
 
 say "fetching the jars and compiling the bridge"
 "$venv/bin/python" -m deploy.fetch ||
