@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -200,6 +201,55 @@ def test_redis_away_is_unavailable_at_the_deadline(
     redis_server.start()
     answer(redis_server, "t")
     assert client.wait("t", LONG_S).task == "t"
+
+
+def test_a_server_that_loads_its_data_is_waited_for(tmp_path: Path) -> None:
+    server = RedisServer(
+        tmp_path,
+        *("--key-load-delay", "2000"),  # microseconds a key
+        *("--loading-process-events-interval-bytes", "1024"),
+    )
+    server.start()
+    answer(server, "t")
+    server.commands([*(("SET", f"k{i}", "x" * 100) for i in range(300)), ("SAVE",)])
+    server.kill()
+    server.start(wait=False)
+    try:
+        with Tidemill(settings_of(server)) as client:
+            assert client.wait("t", LONG_S).task == "t"
+    finally:
+        server.close()
+
+
+def test_clients_that_wait_make_one_connection_each_after_a_restart(
+    redis_server: RedisServer,
+) -> None:
+    """redis_connection_storm: no client tries more than once at a time, nor all at once."""
+
+    async def run() -> list[Answer]:
+        clients = [AsyncTidemill(settings_of(redis_server)) for _ in range(50)]
+        try:
+            waits = (client.wait("t", LONG_S) for client in clients for _ in range(4))
+            return await asyncio.gather(*waits)
+        finally:
+            for client in clients:
+                await client.close()
+
+    links: list[str] = []
+
+    def restart_and_answer() -> None:
+        redis_server.kill()
+        redis_server.start()
+        subscribed = ("PUBSUB", "NUMSUB", f"{PREFIX}:res:{{t}}")
+        wait_until(lambda: redis_server.command(*subscribed)[1] == 50)
+        listed = redis_server.command("CLIENT", "LIST").decode().splitlines()
+        links.extend(line for line in listed if "resp=3" in line)
+        answer(redis_server, "t")
+
+    thread = when_waited_for(redis_server, 1, restart_and_answer)
+    assert len(asyncio.run(run())) == 200
+    thread.join()
+    assert len(links) == 50
 
 
 def test_a_wrong_password_is_told_without_the_password(redis_server: RedisServer) -> None:
