@@ -7,11 +7,13 @@ whole stays: so a rerun goes on where the last one stopped. A lock lets two runs
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import json
 import os
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +24,7 @@ Resolver = Callable[[str, Path], list[Path]]
 
 _TRIES = 3  # one broken transfer is common, three in a row is a network that is down
 _TIMEOUT_S = 60
+_PARALLEL = 8
 
 
 class JarStore:
@@ -124,15 +127,18 @@ def is_whole_jar(path: Path) -> bool:
 
 
 def resolve_with_jgo(coordinate: str, folder: Path) -> list[Path]:
-    """Fetch with jgo, a Maven resolver in Python that checks the published SHA-1 of each jar."""
+    """Fetch with jgo, a Maven resolver in Python that checks the published SHA-1 of each jar.
+
+    Its resolver alone: its environments would look for a JDK to sort jars by modules.
+    """
     try:
-        from jgo.env import EnvironmentBuilder, LinkStrategy
         from jgo.maven import MavenContext
+        from jgo.parse import Endpoint
     except ImportError as error:
         raise ToolError("jgo is not installed: pip install 'tidemill[jobs]'") from error
     context = MavenContext(repo_cache=folder / "maven", timeout=_TIMEOUT_S)
-    builder = EnvironmentBuilder(
-        context=context, cache_dir=folder / "jgo", link_strategy=LinkStrategy.HARD
-    )
-    # update=True: an environment whose links lost a broken jar must be made anew
-    return sorted(builder.from_endpoint(coordinate, update=True).all_jars)
+    wanted = dataclasses.replace(Endpoint.parse(coordinate).coordinates[0], scope="compile")
+    given, needed = context.resolver.resolve([context.create_dependency(wanted)])
+    at_run_time = [dep for dep in needed if dep.scope in ("compile", "runtime")]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        return list(pool.map(lambda dep: dep.artifact.resolve(), [*given, *at_run_time]))
