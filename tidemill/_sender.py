@@ -36,6 +36,11 @@ class Sender:
         self._producer: Producer | None = None
         self._thread: threading.Thread | None = None
 
+    @property
+    def timeout_s(self) -> float:
+        """How long librdkafka tries to deliver a record."""
+        return float(self._config["delivery.timeout.ms"]) / 1000
+
     def send(self, record: Record, done: Done) -> None:
         """Queue the record; ``done`` is called on the polling thread with None or an error.
 
@@ -111,6 +116,15 @@ class Sender:
 
     def _refused(self, error: KafkaException, record: Record) -> TidemillError:
         return self._undelivered(error.args[0], record)
+
+
+def unreported(record: Record, limit_s: float) -> NotDelivered:
+    """The error of a record of which nothing was heard."""
+    return NotDelivered(
+        f"no report about task {record.task_id} within {limit_s:.0f} s: send it again under the "
+        "same task id",
+        record.task_id,
+    )
 
 
 def _too_large(record: Record) -> InvalidEvent:

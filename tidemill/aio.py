@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
 from tidemill._hub import Hub
 from tidemill._results import Results
-from tidemill._sender import Sender
+from tidemill._sender import Sender, unreported
 from tidemill.answer import Answer
 from tidemill.contracts import check_id
 from tidemill.errors import DeadlineExceeded, InvalidEvent, NotDelivered, TidemillError
@@ -119,7 +119,7 @@ class AsyncTidemill:
 
     async def results(
         self, *, group: str | None = None, follow: bool = True, start: str = "latest"
-    ) -> AsyncIterator[Answer]:
+    ) -> AsyncGenerator[Answer, None]:
         """Answers from the result topic, as `Tidemill.results` says."""
         loop = asyncio.get_running_loop()
         results = await loop.run_in_executor(
@@ -216,6 +216,10 @@ class AsyncTidemill:
                 loop.call_soon_threadsafe(settle, error)
 
         self._sender.send(record, on_done)
+        # the producer reports within its own limit, unless it fails for good
+        limit_s = self._sender.timeout_s + _CLOSE_S
+        guard = loop.call_later(limit_s, settle, unreported(record, limit_s))
+        delivered.add_done_callback(lambda _: guard.cancel())
         return delivered
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Generator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -95,7 +95,7 @@ class Tidemill:
 
     def results(
         self, *, group: str | None = None, follow: bool = True, start: str = "latest"
-    ) -> Iterator[Answer]:
+    ) -> Generator[Answer, None, None]:
         """Answers from the result topic, all partitions, committed ones only.
 
         With ``group`` it goes on where the group stopped, and each answer comes at least once;
@@ -138,7 +138,7 @@ class Tidemill:
             raise
 
 
-def _answers(results: Results) -> Iterator[Answer]:
+def _answers(results: Results) -> Generator[Answer, None, None]:
     try:
         while (batch := results.next_batch()) is not None:
             yield from batch

@@ -221,7 +221,7 @@ def test_results_from_now_on(stack_settings: Settings) -> None:
         following = client.results()
         answers(settings, ["a", "b"])
         assert {next(following).task, next(following).task} == {"a", "b"}
-        following.close()  # type: ignore[attr-defined]  # a generator
+        following.close()
 
 
 def test_a_group_goes_on_where_it_stopped(stack_settings: Settings) -> None:
@@ -236,7 +236,7 @@ def test_a_group_goes_on_where_it_stopped(stack_settings: Settings) -> None:
                 taken.append(answer.task)
                 if len(taken) == count:
                     break
-            await following.aclose()  # type: ignore[attr-defined]
+            await following.aclose()
         return taken
 
     assert asyncio.run(take(2)) == ["a", "b"]
