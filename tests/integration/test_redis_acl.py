@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,3 +90,36 @@ def test_the_caller_can_only_read(guarded: RedisServer, command: tuple[str, ...]
     (reply,) = guarded.commands([command], auth=("caller", "secret"))
     assert isinstance(reply, Exception)
     assert "NOPERM" in str(reply)
+
+
+def plain(server: RedisServer, **redis: Any) -> Settings:
+    return Settings(app=AppSettings(name="tidemill", env="test"), redis=server.settings(**redis))
+
+
+def test_a_wrong_password_is_told_without_the_password(redis_server: RedisServer) -> None:
+    redis_server.command("CONFIG", "SET", "requirepass", "right-one")
+    with (
+        Tidemill(plain(redis_server, password="wrong-one")) as client,
+        pytest.raises(Unavailable, match=r"WRONGPASS.*check redis\.username") as caught,
+    ):
+        client.wait("t", 0.2)
+    assert "wrong-one" not in str(caught.value)
+
+
+def test_no_password_is_told(redis_server: RedisServer) -> None:
+    redis_server.command("CONFIG", "SET", "requirepass", "right-one")
+    with (
+        Tidemill(plain(redis_server)) as client,
+        pytest.raises(Unavailable, match=r"NOAUTH.*set redis\.username"),
+    ):
+        client.wait("t", 0.2)
+
+
+def test_a_password_and_another_database(redis_server: RedisServer) -> None:
+    redis_server.command("CONFIG", "SET", "requirepass", "right-one")
+    own = plain(redis_server, password="right-one", db=2)
+    writer = RedisWriter(own.redis, PREFIX)
+    writer.write([("t", 1, "ok", None, result("t"))])
+    writer.close()
+    with Tidemill(own) as client:
+        assert client.wait("t", 10).task == "t"
