@@ -41,7 +41,7 @@ def load_model(folder: Path, spec: ModelSpec, device: str = "cpu", threads: int 
 
     try:
         return load_torch_model(folder, spec, device, threads)
-    except (OSError, RuntimeError, ValueError, ImportError, AttributeError) as error:
+    except Exception as error:
         raise ModelLoadError(f"model {spec.name} in {folder}: {error}") from error
 
 

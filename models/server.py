@@ -96,18 +96,20 @@ class Server:
         for peer in list(self._peers.values()):
             self._send(peer, encode_drain())
         self._last_read_ns = time.monotonic_ns()
-        while not self._drained(time.monotonic_ns()):
-            self._step(DRAIN_POLL_S)
+        while time.monotonic_ns() - self._drain_since_ns < self._drain_ns:
+            # Quiet counts only after a look at all sockets that found nothing, however late it was.
+            if not self._step(DRAIN_POLL_S) and self._is_quiet(time.monotonic_ns()):
+                break
         for peer in list(self._peers.values()):
             self._close_politely(peer)
 
-    def _drained(self, now_ns: int) -> bool:
-        if not self._peers or now_ns - self._drain_since_ns > self._drain_ns:
-            return True
+    def _is_quiet(self, now_ns: int) -> bool:
         return not self._queue and now_ns - self._last_read_ns > DRAIN_QUIET_NS
 
-    def _step(self, wait_s: float | None) -> None:
-        for fd, events in self._poll.poll(0 if self._queue else wait_s):
+    def _step(self, wait_s: float | None) -> bool:
+        """Read what is there, compute one batch, answer it. False if there was nothing to read."""
+        ready = self._poll.poll(0 if self._queue else wait_s)
+        for fd, events in ready:
             peer = self._peers.get(fd)
             if peer is None:
                 self._woken()
@@ -124,6 +126,7 @@ class Server:
                     target.waiting -= 1
                     self._send(target, answer)
             self._engine.settle()
+        return bool(ready)
 
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -139,7 +142,7 @@ class Server:
             self._peers[sock.fileno()] = self._by_serial[peer.serial] = peer
             self._metrics.progress.connections = len(self._peers)
             self._poll.register(sock, select.EPOLLIN)
-            if self._drain_since_ns:
+            if self._metrics.progress.draining:
                 self._send(peer, encode_drain())
 
     def _read(self, peer: _Peer) -> None:

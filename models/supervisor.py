@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from models.address import UnixAddress, parse_address
-from models.restart import GiveUp, Kill, Probe, RestartLogic, RestartPolicy
+from models.restart import GiveUp, Kill, Phase, Probe, RestartLogic, RestartPolicy
 from models.worker_config import EXIT_OK, WorkerConfig
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,10 @@ class Supervisor:
             ready, _, _ = select.select([handle, self._wake_read.fileno()], [], [], PROBE_EVERY_S)
             if handle in ready or self._stopping:
                 return
+            was = self._logic.state.phase
             verdict = self._logic.probed(probe(self._health.path), _now_ms())
+            if self._logic.state.phase is Phase.READY and was is not Phase.READY:
+                log.info("worker %d is ready and watched", child.pid)
             if isinstance(verdict, Kill):
                 log.error("worker %d hangs and is killed: %s", child.pid, verdict.why)
                 child.kill()

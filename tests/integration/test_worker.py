@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -287,3 +288,21 @@ def test_a_late_client_is_told_to_leave(worker: WorkerProcess) -> None:
     time.sleep(0.1)
     late.send(9, [(1, 2)])  # it crossed the DRAIN: answered all the same
     assert {type(late.receive()), type(late.receive())} == {Drain, Reply}
+
+
+def test_a_client_that_goes_on_sending_does_not_hold_up_the_end(
+    config: WorkerConfig, tmp_path: Path
+) -> None:
+    with running(tmp_path, replace(config, drain_s=1.0)) as worker:
+        client = worker.client()
+        worker.process.terminate()
+        batch = 0
+        while worker.process.poll() is None:
+            batch += 1
+            try:
+                client.send(batch, [(1, 2)])
+                client.receive()
+            except (EOFError, ConnectionError):
+                break
+        assert worker.process.wait(30) == EXIT_OK
+        assert batch > 1
