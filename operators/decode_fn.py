@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyflink.common import Row, Types
@@ -18,6 +18,7 @@ from operators.lateness import LATE
 from operators.mapping import EventMapping
 from operators.schema import FeatureSchema
 from operators.scoring_config import ScoringConfig
+from tidemill.contracts import DeadLetterReason
 
 BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 LANE_ROW = Types.ROW([Types.INT(), BYTES])
@@ -47,6 +48,7 @@ class DecodeFunction(ProcessFunction):
             GuardPolicy(config.dead_letter_limit, config.dead_letter_min_rows)
         )
         self._counters = CounterExport(runtime_context.get_metrics_group(), "decode")
+        self._counters.add({"late_rows": 0} | _by_reason(dict.fromkeys(DeadLetterReason, 0)))
         self._tags = (tag("late"), tag("dead"), tag("stop"))
         self._stopped = False
 
@@ -62,13 +64,17 @@ class DecodeFunction(ProcessFunction):
             lane = self._config.lane_of(frame.partition)
             yield Row(lane, decoded.lane_frame.encode())
         now_ms = int(time.time() * 1000)
-        dead_counts = dict(decoded.counts)
-        late_rows = dead_counts.pop(LATE, 0)
-        counts = {f"dead_letters.{reason}": rows for reason, rows in dead_counts.items()}
-        self._counters.add(counts | {"late": late_rows, "rows": len(frame), "frames": 1}, now_ms)
+        dead_counts = decoded.dead_reasons
+        self._counters.add({"rows": len(frame), "frames": 1} | _by_reason(dead_counts))
+        if late_rows := decoded.counts.get(LATE):
+            self._counters.add({"late_rows": late_rows})
         if not self._stopped:
             try:
                 self._guard.observe(len(frame), dead_counts, now_ms)
             except StopJob as error:
                 self._stopped = True
                 yield stop, str(error).encode()
+
+
+def _by_reason(counts: Mapping[str, int]) -> dict[str, int]:
+    return {f"dead_letters.reason.{reason}": rows for reason, rows in counts.items()}

@@ -7,6 +7,7 @@ replay the answer that the caller may have read stays, and Kafka gets that one t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,6 +20,8 @@ from operators.pending import PendingFrame
 from operators.redis_script import DeliveryRow
 from operators.scoring_stats import ScoringStats
 from tidemill.errors import RedisAway
+
+log = logging.getLogger(__name__)
 
 
 class ResultWriter(Protocol):
@@ -56,6 +59,7 @@ class Deliverer:
         self._writer = writer
         self._stats = stats
         self._now_ms = now_ms
+        self._away = False
 
     def deliver(self, groups: Sequence[AnswerGroup]) -> list[PendingFrame]:
         """Answer all rows of ``groups``; returns the frames that are complete with that."""
@@ -87,19 +91,33 @@ class Deliverer:
         writer = self._writer
         if writer is None:
             return True
-        if not writer.ready(int(self._now_ms())):
+        if not (writer.ready(int(self._now_ms())) and self._try(writer, groups, values)):
+            self._stats.owed(sum(len(answers) for answers in values))
             return False
+        return True
+
+    def _try(
+        self, writer: ResultWriter, groups: Sequence[AnswerGroup], values: list[list[bytes]]
+    ) -> bool:
         rows = [
             (frame.tasks[r], frame.attempts[r], group.verdict.status, frame.reply_to[r], value)
             for group, answers in zip(groups, values, strict=True)
             for frame in (group.pending.frame,)
             for r, value in zip(group.rows, answers, strict=True)
         ]
+        began_ms = self._now_ms()
         try:
             kept = writer.write(rows)
-        except RedisAway:
+        except RedisAway as error:
             self._stats.redis_failures += 1
+            if not self._away:
+                log.warning("%s; until it is back, answers are left to the relay", error)
+            self._away = True
             return False
+        if self._away:
+            log.info("Redis is back")
+            self._away = False
+        self._stats.delivered(len(rows), self._now_ms() - began_ms)
         if any(kept):
             self._keep_older(values, kept)
         return True
@@ -119,4 +137,5 @@ class Deliverer:
         self._stats.answered(group.rows, pending.frame, verdict, done_ms)
         if group.dead_letter:
             reason, message = verdict.reason or "model_error", verdict.message or ""
+            self._stats.dead_lettered(reason, len(group.rows))
             pending.dead.extend((row, reason, message) for row in group.rows)

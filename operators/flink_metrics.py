@@ -1,57 +1,49 @@
-"""Carries plain counts over into Flink's counters, once a second, on the operator's own thread.
+"""Carries plain counts over into Flink's counters, on the operator's own thread.
 
-Knows only the three calls of a metric group, so it needs no Flink to be tested.  Gauges are not
-used: Flink would call them from a thread that must not enter Python.
+Knows only the three calls of a metric group, so it needs no Flink to be tested.  Flink's gauges are
+not used: Flink would call them from a thread that must not enter Python.  A counter that may go
+down stands in for a gauge; Prometheus sees both as gauges.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-EXPORT_EVERY_MS = 1000
+EXPORT_EVERY_MS: Final = 1000
+BUCKET_LABEL: Final = "le"  # what Prometheus calls the upper edge of a bucket
 
 
 class CounterExport:
-    """`group` is Flink's metric group; names with a dot become a label: `reason.tombstone`."""
+    """Counters under `tidemill.<scope>` of Flink's metric group ``group``.
+
+    A count is named `metric`, or `metric.label.value`; docs/metrics.md has what Prometheus makes of
+    these.  A name that is given exists from then on, also with 0.
+    """
 
     def __init__(self, group: Any, scope: str) -> None:
-        self._group = group.add_group("tidemill", scope)
+        self._group = group.add_group("tidemill").add_group(scope)
         self._counters: dict[str, Any] = {}
-        self._waiting: Counter[str] = Counter()
         self._seen: dict[str, int] = {}
-        self._next_ms = 0
 
-    def add(self, counts: Mapping[str, int], now_ms: int) -> None:
-        """Add increments; they reach Flink at the next export."""
-        self._waiting.update(counts)
-        self._export(now_ms)
-
-    def due(self, now_ms: int) -> bool:
-        """Whether `totals` should be called now."""
-        return now_ms >= self._next_ms
-
-    def totals(self, totals: Mapping[str, int], now_ms: int) -> None:
-        """Take counters that only grow; their differences since the last call are added."""
-        for name, total in totals.items():
-            self._waiting[name] += total - self._seen.get(name, 0)
-            self._seen[name] = total
-        self._export(now_ms)
-
-    def _export(self, now_ms: int) -> None:
-        if now_ms < self._next_ms:
-            return
-        self._next_ms = now_ms + EXPORT_EVERY_MS
-        for name, count in self._waiting.items():
+    def add(self, counts: Mapping[str, int]) -> None:
+        """Add increments."""
+        for name, count in counts.items():
+            counter = self._counters.get(name)
+            if counter is None:
+                counter = self._counters[name] = self._make(name)
             if count:
-                self._counter(name).inc(count)
-        self._waiting.clear()
+                counter.inc(count)
 
-    def _counter(self, name: str) -> Any:
-        counter = self._counters.get(name)
-        if counter is None:
-            metric, _, label = name.partition(".")
-            group = self._group.add_group(metric, label) if label else self._group
-            counter = self._counters[name] = group.counter("rows" if label else metric)
-        return counter
+    def totals(self, totals: Mapping[str, int]) -> None:
+        """Bring each counter to its value in ``totals``."""
+        self.add({name: total - self._seen.get(name, 0) for name, total in totals.items()})
+        self._seen.update(totals)
+
+    def _make(self, name: str) -> Any:
+        metric, _, rest = name.partition(".")
+        label, _, value = rest.partition(".")
+        if not label:
+            return self._group.counter(metric)
+        group = self._group.add_group(metric).add_group(label, value)
+        return group.counter("bucket" if label == BUCKET_LABEL else "rows")

@@ -18,13 +18,13 @@ from pyflink.common import Time, Types
 from pyflink.datastream import KeyedBroadcastProcessFunction
 from pyflink.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig
 
-from drift.control import ControlState
+from drift.control import ControlState, Outcome
 from models.logs import start_logging
 from operators.agent import Agent
 from operators.answers import ModelIdentity
 from operators.dedup import DedupWindow
 from operators.delivery import Deliverer
-from operators.flink_metrics import CounterExport
+from operators.flink_metrics import EXPORT_EVERY_MS, CounterExport
 from operators.frames import decode_record
 from operators.lane import Lane
 from operators.pending import Finisher, PendingFrame
@@ -87,10 +87,11 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         ]
         self._control_descriptor = control_descriptor()
         self._control: ControlState | None = None
-        self._control_counts = {"control_applied": 0, "control_ignored": 0, "control_bad": 0}
+        self._control_counts = {_control_count(outcome): 0 for outcome in Outcome}
         self._lanes: dict[Any, Lane] = {}
         self._numbers = 0
         self._counters = CounterExport(runtime_context.get_metrics_group(), "scoring")
+        self._export_at_ms = 0
         self._stats = ScoringStats()
         self._agent = self._make_agent()
         self._agent.start()
@@ -119,12 +120,13 @@ class LaneFunction(KeyedBroadcastProcessFunction):
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
         now_ms = int(time.time() * 1000)
         lane = self._lane(ctx, now_ms)
-        lane.timer_set = False
+        if timestamp == self._export_at_ms:
+            self._export(ctx, now_ms)
+        else:
+            lane.timer_set = False
         yield from self._collect(lane)
         if lane.ids:
             self._set_timer(lane, ctx, now_ms)
-        if self._counters.due(now_ms):
-            self._export(now_ms)
 
     def process_broadcast_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         state = ctx.get_broadcast_state(self._control_descriptor)
@@ -132,7 +134,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         outcome = control.apply(decode_record(bytes(value)).value)
         if outcome.message:
             log.warning("%s", outcome.message, extra={"control_version": control.version})
-        self._control_counts[outcome.counter] = self._control_counts.get(outcome.counter, 0) + 1
+        self._control_counts[_control_count(outcome.outcome)] += 1
         state.put(_CONTROL_KEY, control.snapshot())
         return iter(())
 
@@ -142,6 +144,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         names = tuple(output.name for output in spec.outputs)
         model = ModelIdentity(spec.name, spec.version, names)
         writer = None if config.strict else RedisWriter(config.redis, config.prefix)
+        self._writer = writer
         rules = None
         if config.rules is not None:
             rules = RuleEngine.from_dict(config.rules, spec.features, names)
@@ -162,6 +165,8 @@ class LaneFunction(KeyedBroadcastProcessFunction):
             entries = {int(frame_id): bytes(data) for frame_id, data in self._pending.items()}
             for frame_id in lane.restore(entries):
                 self._put(lane, frame_id, LaneFrame.decode(entries[frame_id]))
+            if not self._export_at_ms:
+                self._export(ctx, now_ms)
         return lane
 
     def _restore_seen(self, now_ms: int) -> DedupWindow | None:
@@ -194,9 +199,13 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         )
 
     def _set_timer(self, lane: Lane, ctx: Any, now_ms: int) -> None:
-        if not lane.timer_set:
-            lane.timer_set = True
-            ctx.timer_service().register_processing_time_timer(now_ms + COLLECT_EVERY_MS)
+        if lane.timer_set:
+            return
+        lane.timer_set = True
+        at_ms = now_ms + COLLECT_EVERY_MS
+        if at_ms == self._export_at_ms:  # Flink keeps one timer a key and time
+            at_ms += 1
+        ctx.timer_service().register_processing_time_timer(at_ms)
 
     def _collect(self, lane: Lane) -> Iterator[Any]:
         """Emit what is finished in this lane and clear its state; other lanes' wait for their turn."""
@@ -210,10 +219,17 @@ class LaneFunction(KeyedBroadcastProcessFunction):
             self._pending.remove(frame.id)
             yield from frame.out
 
-    def _export(self, now_ms: int) -> None:
+    def _export(self, ctx: Any, now_ms: int) -> None:
+        """Show the counts, and again in a second: also when no record comes."""
         totals = self._stats.totals()
         totals.update(self._control_counts)
-        totals["duplicates"] = sum(lane.duplicates for lane in self._lanes.values())
-        totals["rows_entered"] = self._agent.entered_rows
-        totals["rows_left"] = self._agent.left_rows
-        self._counters.totals(totals, now_ms)
+        totals["duplicate_rows"] = sum(lane.duplicates for lane in self._lanes.values())
+        totals["pending_rows"] = self._agent.entered_rows - self._agent.left_rows
+        totals["refused_callbacks"] = self._writer.refused_callbacks if self._writer else 0
+        self._counters.totals(totals)
+        self._export_at_ms = now_ms + EXPORT_EVERY_MS
+        ctx.timer_service().register_processing_time_timer(self._export_at_ms)
+
+
+def _control_count(outcome: Outcome) -> str:
+    return f"control_messages.outcome.{outcome.value.removeprefix('control_')}"

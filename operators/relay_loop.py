@@ -49,6 +49,8 @@ class Relay:
         self._watchdog = Watchdog(stuck_after_ms)
         self._lag_every_ms = lag_every_ms
         self._next_lag_ms = 0
+        self._invalid: list[tuple[int, int]] = []
+        self._refused_callbacks = 0
         config = settings.kafka.consumer_config(
             relay_group(settings), reset="earliest", read_committed=True
         )
@@ -94,7 +96,7 @@ class Relay:
         decision = decide(self._policy, message.value(), _headers(message), now_ms)
         self._metrics.results.labels(decision.verdict.value).inc()
         if decision.verdict is Verdict.INVALID:
-            _LOG.warning("%s[%d]@%d is not a result: skipped", self._topic, partition, offset)
+            self._invalid.append((partition, offset))
         self._held.add(partition, offset, decision)
 
     def _on_error(self, error: KafkaError, message: Message) -> None:
@@ -122,6 +124,9 @@ class Relay:
         if rows:
             self._metrics.redis_up.set(1)
             self._metrics.kept.inc(len(stays) - stays.count(None))
+        refused = self._writer.refused_callbacks - self._refused_callbacks
+        self._metrics.refused_callbacks.inc(refused)
+        self._refused_callbacks += refused
         now_ms = _now_ms()
         for decision in decisions:
             self._metrics.delivery.observe(max(0, now_ms - decision.done_ms) / 1000)
@@ -183,6 +188,7 @@ class Relay:
             _LOG.warning("can't compare commits with the log's start: %s", error)
 
     def _watch(self, now_ms: int) -> None:
+        self._tell_invalid()
         lag, committed = self._lag()
         self._metrics.lag.set(-1 if lag is None else lag)
         if self._watchdog.stuck(committed, lag, excused=self._blocked, now_ms=now_ms):
@@ -190,6 +196,16 @@ class Relay:
                 f"topic {self._topic}: {lag} offsets are waiting and nothing has moved for "
                 f"{self._watchdog.limit_ms / 1000:.0f} s: restart the relay"
             )
+
+    def _tell_invalid(self) -> None:
+        """One line for all of them: a wrong topic may hold millions."""
+        if self._invalid:
+            partition, offset = self._invalid[-1]
+            _LOG.warning(
+                "skipped %d records that are not results, the last at %s[%d]@%d",
+                len(self._invalid), self._topic, partition, offset,
+            )  # fmt: skip
+            self._invalid.clear()
 
     def _lag(self) -> tuple[int | None, tuple[int, ...]]:
         """The group's lag over all partitions, None if unknown, and the committed offsets."""
