@@ -152,8 +152,11 @@ def base_environment(*, keep_settings: bool = False) -> dict[str, str]:
     unwanted: tuple[str, ...] = ("FLINK_", "JAVA_TOOL_OPTIONS", "KAFKA_", "LOG4J_", "PYFLINK_")
     unwanted += (STACK_MARK,) if keep_settings else ("TIDEMILL_",)
     env = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
-    # a TaskManager's operators import our packages, and thread mode takes the path from here
-    return env | {"PYTHONPATH": ":".join(map(str, python_path()))}
+    # The interpreter inside a JVM looks for its standard library beside the first python3 on PATH:
+    # another Python's there ends every job with "No module named '_struct'".
+    path = f"{Path(sys.executable).parent}:{env.get('PATH', os.defpath)}"
+    # a TaskManager's operators import our packages, and thread mode takes their place from here
+    return env | {"PATH": path, "PYTHONPATH": ":".join(map(str, python_path()))}
 
 
 def flink_environment(plan: StackPlan, tools: Tools) -> dict[str, str]:
