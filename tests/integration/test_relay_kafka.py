@@ -29,7 +29,6 @@ from tests.integration.kafka_fixture import (
     ends,
     own_settings,
     produce,
-    read_all,
     wait_until,
 )
 from tests.integration.redis_fixture import RedisServer
@@ -117,6 +116,18 @@ def test_realtime_delivers_only_what_is_pending(
     }
     # `invalid` is told only of what would be owed; this one is not
     assert verdicts == {"deliver": 2, "not_owed": 2, "invalid": 0, "stale": 0}
+
+
+def test_a_stream_that_refuses_is_counted_and_costs_no_answer(
+    stack_settings: Settings, redis_server: RedisServer
+) -> None:
+    settings = settings_for(stack_settings, redis_server)
+    redis_server.command("SET", callback_key(settings.prefix, "billing"), "not a stream")
+    reply = [("reply-to", b"billing"), *PENDING]
+    produce(settings, settings.topics.results, [record("t", reply)])
+    with relaying(settings) as metrics:
+        wait_for(redis_server, settings, ["t"])
+        wait_until(lambda: metrics.refused_callbacks._value.get() == 1, "it is counted")
 
 
 def test_strict_delivers_what_is_committed_and_nothing_that_was_aborted(
@@ -296,4 +307,3 @@ def test_the_command_serves_its_metrics_and_ends_well_on_sigterm(
     assert 'tidemill_relay_results_total{verdict="deliver"} 1.0' in text
     assert process.returncode == 0, errors
     assert committed(settings, relay_group(settings), settings.topics.results) != {}
-    assert read_all(settings, settings.topics.results, 1)[0].key() == b"kt"
