@@ -94,6 +94,7 @@ def _run_cli(arguments: list[str], tools: Tools) -> str:
         ]
         # the job's settings are read in this command: secrets may come from its environment
         env = base_environment(keep_settings=True) | {
+            "JAVA_HOME": str(tools.java_home),
             "FLINK_HOME": str(tools.flink_home),
             "FLINK_CONF_DIR": str(folder),
             "FLINK_LOG_DIR": str(folder),

@@ -69,6 +69,11 @@ class Tools:
         return self.java_choice.path
 
     @property
+    def java_home(self) -> Path:
+        """What JAVA_HOME must name for this Java; PyFlink starts JVMs by it, on TaskManagers too."""
+        return self.java.resolve().parent.parent
+
+    @property
     def redis_server(self) -> Path:
         """A server that speaks Redis 7."""
         return self.redis_choice.path

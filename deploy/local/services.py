@@ -162,6 +162,7 @@ def base_environment(*, keep_settings: bool = False) -> dict[str, str]:
 def flink_environment(plan: StackPlan, tools: Tools) -> dict[str, str]:
     """What Flink's processes and its `flink` command need to know of this stack."""
     return {
+        "JAVA_HOME": str(tools.java_home),
         "FLINK_HOME": str(tools.flink_home),
         "FLINK_CONF_DIR": str(plan.flink_conf),
         "FLINK_LOG_DIR": str(plan.logs),

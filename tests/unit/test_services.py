@@ -70,6 +70,11 @@ def test_task_managers_differ_in_name_log_and_identity(services: Services) -> No
     assert one.argv[-1] != two.argv[-1]
 
 
+def test_pyflink_finds_the_chosen_java_on_task_managers(services: Services, tools: Tools) -> None:
+    home = services.task_manager(1).env["JAVA_HOME"]
+    assert (Path(home) / "bin" / "java").samefile(tools.java)
+
+
 def test_a_broker_folder_is_prepared_once(services: Services, tmp_path: Path) -> None:
     assert services.kafka_format() is not None
     (tmp_path / "kafka").mkdir()
