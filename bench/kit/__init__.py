@@ -1,0 +1,1 @@
+"""What the benches on a whole stack share: the stack, its models, load, and sums over samples."""

@@ -1,0 +1,116 @@
+"""A real stack for one bench: Kafka, Redis, Flink, a worker, the scoring job; ended with the bench."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.cimpl import NewTopic
+from redis import Redis
+
+from bench.report import Report
+from deploy.flink_rest import FlinkRest
+from deploy.kafka_admin import admin_client
+from deploy.local.plan import Sizes
+from deploy.local.render import settings_toml
+from deploy.local.stack import RunningStack, up
+from deploy.submit import submit
+from deploy.tools import Tools
+from deploy.topics import create_topics
+from tidemill.settings import Settings, load_settings
+
+Overlay = Mapping[str, Mapping[str, Any]]
+
+TASK_MANAGER = "taskmanager-1"
+_WORKER = (sys.executable, "-m", "cli.main", "worker")
+
+
+class BenchError(RuntimeError):
+    """A bench could not measure what it is for; the message says why."""
+
+
+class BenchStack:
+    """A stack that runs the scoring job."""
+
+    def __init__(self, stack: RunningStack) -> None:
+        self.stack = stack
+        self.settings: Settings = load_settings(stack.settings_path, environ={})
+        self.flink = FlinkRest(stack.flink_address)
+        self.redis: Redis = Redis(port=stack.redis_port)
+        self.job_id = ""
+
+    def submit(self, savepoint: str | None = None) -> None:
+        """Start the job and wait until all its tasks run."""
+        create_topics(self.settings)
+        self.job_id = submit(
+            self.stack.flink_address,
+            self.stack.settings_path,
+            self.stack.tools,
+            savepoint=savepoint,
+        )
+        self.flink.wait_running(self.job_id)
+
+    def switch(self, overlay: Overlay) -> None:
+        """Stop the job with a savepoint and resume it with other settings."""
+        savepoint = self.flink.stop(self.job_id)
+        merged = tomllib.loads(self.stack.settings_path.read_text("utf-8"))
+        for section, keys in overlay.items():
+            merged.setdefault(section, {}).update(keys)
+        self.stack.settings_path.write_text(settings_toml(merged), "utf-8")
+        self.settings = load_settings(self.stack.settings_path, environ={})
+        self.submit(savepoint)
+
+    def check(self) -> None:
+        """Raise BenchError if the job failed on the way: then nothing that was measured counts."""
+        state = self.flink.state(self.job_id)
+        cause = self.flink.root_cause(self.job_id)
+        if state != "RUNNING" or cause:
+            raise BenchError(f"the job is {state} and failed on the way: {cause}")
+
+    def make_topic(self, name: str) -> None:
+        """A topic of the bench's own, with as many partitions as the others."""
+        admin = admin_client(self.settings.kafka.client_config())
+        made = admin.create_topics([NewTopic(name, self.settings.topics.partitions, 1)])
+        made[name].result(timeout=10)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The job stands still, warm: nothing of it runs. Flink gives a TaskManager up after 50 s."""
+        started_s = time.monotonic()
+        self.stack.kill(TASK_MANAGER, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.stack.kill(TASK_MANAGER, signal.SIGCONT)
+        if (paused_s := time.monotonic() - started_s) > 45:
+            raise BenchError(f"the TaskManager was paused for {paused_s:.0f} s: fewer records")
+
+
+@contextmanager
+def bench_stack(
+    report: Report, model: Path, overlay: Overlay | None = None, sizes: Sizes | None = None
+) -> Iterator[BenchStack]:
+    """Start everything, submit the job; on an error the stack's folder stays, for its logs."""
+    root = Path(tempfile.mkdtemp(prefix="tidemill-bench-"))
+    tools = Tools(say=report.note)
+    settings: dict[str, Mapping[str, Any]] = {**(overlay or {}), "model": {"path": str(model)}}
+    started_s = time.monotonic()
+    try:
+        with up(root, worker=_WORKER, settings=settings, tools=tools, sizes=sizes) as stack:
+            running = BenchStack(stack)
+            running.submit()
+            report.note(f"stack and job up in {time.monotonic() - started_s:.0f} s")
+            yield running
+            running.check()
+    except BaseException:
+        report.note(f"failed; the logs are in {root / 'logs'}")
+        raise
+    shutil.rmtree(root)
