@@ -51,9 +51,8 @@ class Relay:
         self._next_lag_ms = 0
         self._invalid: list[tuple[int, int]] = []
         self._refused_callbacks = 0
-        config = settings.kafka.consumer_config(
-            relay_group(settings), reset="earliest", read_committed=True
-        )
+        self._group = relay_group(settings)
+        config = settings.kafka.consumer_config(self._group, reset="earliest", read_committed=True)
         # the end of a partition is told, since control records of transactions are not
         self._consumer = Consumer(config | {"enable.partition.eof": "true"}, logger=_LOG)
 
@@ -65,6 +64,8 @@ class Relay:
             on_revoke=self._on_revoke,
             on_lost=self._on_lost,
         )
+        what = "everything" if self._policy.strict else "what the job left"
+        _LOG.info("relaying %s of %s as group %s", what, self._topic, self._group)
         try:
             while not stop():
                 self._step(_now_ms())

@@ -1,4 +1,4 @@
-"""The relay's metrics; docs/ lists them with their meaning.  Base units, no ids in labels."""
+"""The relay's metrics; docs/metrics.md has their meaning.  Base units, no ids in labels."""
 
 from __future__ import annotations
 
@@ -39,8 +39,11 @@ class RelayMetrics:
             registry=self.registry,
         )
         self.redis_up = Gauge(
-            "tidemill_relay_redis_up", "1 if the last write was taken", registry=self.registry
+            "tidemill_relay_redis_up",
+            "0 from a failed write on, until one is taken",
+            registry=self.registry,
         )
+        self.redis_up.set(1)  # a relay that owes nothing writes nothing, and nothing is wrong
         self.lag = Gauge(
             "tidemill_relay_lag_records",
             "Offsets between the commits and the end; -1 is unknown",

@@ -168,8 +168,11 @@ def flink_log_config() -> str:
             "logger.kafka.name": "org.apache.kafka",
             "logger.kafka.level": "WARN",
             # dumps the whole configuration of each client, secrets masked but 100 lines long
-            "logger.kafkaclient.name": "org.apache.kafka.clients",
+            "logger.kafkaclient.name": "org.apache.flink.kafka.shaded.org.apache.kafka",
             "logger.kafkaclient.level": "WARN",
+            # a line each time that a partition is idle: on a quiet topic almost one a record
+            "logger.idle.name": "org.apache.flink.streaming.api.operators.AbstractStreamOperator",
+            "logger.idle.level": "WARN",
         }
     )
 
