@@ -8,6 +8,7 @@ a slow worker or Redis therefore never blocks the operator.  All decisions are i
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
@@ -47,6 +48,7 @@ from tidemill.contracts import DeadLetterReason, Status, Tier
 log = logging.getLogger(__name__)
 
 _LONGEST_WAIT_MS = 200.0
+_STOP_S = 5.0
 
 
 def wall_clock_ms() -> float:
@@ -112,10 +114,14 @@ class Agent:
         """End the threads; frames that are not finished stay in the lane's state."""
         self._stopped = True
         self._wake()
-        self._link.stop()
         for thread in self._threads:
-            thread.join(timeout=5)
-        os.close(self._wake_fd)
+            if thread.is_alive():
+                thread.join(_STOP_S)
+        self._link.stop()
+        # A number in use must not be closed: the JVM would give it to a file or a socket, and a
+        # late wake-up would write into that.
+        if not any(thread.is_alive() for thread in self._threads):
+            os.close(self._wake_fd)
 
     @property
     def full(self) -> bool:
@@ -136,6 +142,10 @@ class Agent:
             loop()
         except BaseException as error:  # noqa: BLE001 - the lane raises it in the operator's thread
             self.error = error
+            self._stopped = True
+            self._wake()
+        finally:
+            self._hand_over(None)  # neither thread outlives the other
 
     def _score(self) -> None:
         while not self._stopped:
@@ -148,7 +158,6 @@ class Agent:
             self._take_input()
             self._apply(self._logic.tick(self._now_ms()))
             self._pass_on()
-        self._handover.put(None)
 
     def _timeout_ms(self) -> float:
         now_ms = self._now_ms()
@@ -201,6 +210,7 @@ class Agent:
                 f"the worker serves {hello.model} {hello.version} with schema {hello.schema_id}, "
                 f"this job decodes for schema {expected}; start both with the same model folder"
             )
+        self._link.accepted()
         log.info("worker up: %s %s, batches up to %d", hello.model, hello.version, hello.max_rows)
         service_us = {bucket: float(us) for bucket, us in hello.service_us.items()}
         times = ServiceTimes.from_warm_up(tuple(hello.buckets), service_us)
@@ -344,7 +354,16 @@ class Agent:
             self._finish(self._deliverer.deliver(groups))
             return
         self._handed += 1
-        self._handover.put(groups)
+        self._hand_over(groups)
+
+    def _hand_over(self, groups: list[AnswerGroup] | None) -> None:
+        """Waits while the second thread is behind, but not for one that has ended."""
+        while True:
+            with contextlib.suppress(queue.Full):
+                self._handover.put(groups, timeout=_STOP_S / 10)
+                return
+            if self._stopped:
+                return
 
     def _deliver(self) -> None:
         while (groups := self._handover.get()) is not None:

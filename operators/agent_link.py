@@ -11,7 +11,6 @@ import logging
 import random
 import socket
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -45,7 +44,8 @@ class WorkerLink:
         self._wake = wake
         self._fresh: socket.socket | None = None
         self._wanted = threading.Event()
-        self._stopped = False
+        self._ended = threading.Event()
+        self._pause_s = 0.0
         self._decoder = Decoder()
         self.sock: socket.socket | None = None
         self.last_error = "not connected yet"
@@ -63,6 +63,10 @@ class WorkerLink:
             return None
         self.sock, self._decoder = fresh, Decoder()
         return fresh
+
+    def accepted(self) -> None:
+        """The worker's HELLO fits: should this connection break, the next try comes at once."""
+        self._pause_s = 0.0
 
     def send(self, *parts: bytes) -> None:
         """Send one frame.  Raises OSError when the worker is gone or takes nothing."""
@@ -89,32 +93,39 @@ class WorkerLink:
         self._wanted.set()
 
     def stop(self) -> None:
-        """Close for good; the thread ends by itself."""
-        self._stopped = True
-        self.drop("stopped")
-        fresh = self._fresh
-        if fresh is not None:
-            fresh.close()
+        """Close for good and wait for the thread, which may take as long as a connection may.
+
+        After it `wake` is never called again.
+        """
+        self._ended.set()
+        self._wanted.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        for sock in (self.sock, self._fresh):
+            if sock is not None:
+                sock.close()
+        self.sock = self._fresh = None
 
     def _connect_forever(self) -> None:
-        pause_s = _FIRST_PAUSE_S
-        while not self._stopped:
+        while not self._ended.is_set():
             self._wanted.wait()
+            # not only after a refusal: a worker with another model accepts, and is dropped again
+            jitter = random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+            if self._ended.wait(self._pause_s * jitter):
+                return
+            self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
             try:
                 sock = self._connect()
             except (OSError, ValueError) as error:
                 self._note(str(error))
-                time.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
-                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
                 continue
-            pause_s = _FIRST_PAUSE_S
             self._wanted.clear()
             self._fresh = sock
             self._wake()
 
     def _note(self, error: str) -> None:
         """Keep the latest trouble and log it once: it may repeat every second for hours."""
-        if error != self.last_error and not self._stopped:
+        if error != self.last_error and not self._ended.is_set():
             log.warning("worker at %s: %s", self._worker.address, error)
         self.last_error = error
 
