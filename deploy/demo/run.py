@@ -40,8 +40,9 @@ INTERRUPTED: Final = 130
 WARMUP_S: Final = (
     12.0  # the JVM compiles what it runs often; before that it is 10 to 50 times slower
 )
+_RUNNING_TIMEOUT_S: Final = 180.0  # 3 on an idle machine
 _PATIENCE_S: Final = 15.0
-_SHORT_PATIENCE_S: Final = 3.0  # of somebody who pressed Ctrl-C
+_SHORT_PATIENCE_S: Final = 8.0  # of somebody who pressed Ctrl-C, if answers stay out
 _ANSWER_TTL_S: Final = 900  # the check asks for every answer at the end
 _REDIS_TIMEOUT_S: Final = 10.0
 
@@ -108,7 +109,7 @@ class Demo:
             create_topics(settings)
         with self._step("submitting the scoring job"):
             job = submit(stack.flink_address, stack.settings_path, tools)
-            FlinkRest(stack.flink_address).wait_running(job)
+            FlinkRest(stack.flink_address).wait_running(job, _RUNNING_TIMEOUT_S)
         self._perform(settings, job, orders, rate, ends)
 
     def tell_failure(self, error: BaseException) -> None:
@@ -133,7 +134,7 @@ class Demo:
         return self._root / "stack"
 
     def _start(self, tools: Tools, ends: ExitStack) -> RunningStack:
-        _clear(self._stack_root)
+        _clear(self._stack_root, self._root / "logs-of-last-time")
         keep = self._options.keep
         stack = up(
             self._stack_root,
@@ -208,14 +209,20 @@ class Demo:
         self.say(f"  {time.monotonic() - start_s:.1f} s")
 
 
-def _clear(root: Path) -> None:
-    """Empty the folder of the last demo's stack; one that runs is left for `up` to refuse."""
+def _clear(root: Path, old_logs: Path) -> None:
+    """Empty the folder of the last demo's stack but for its logs, which may say why it failed.
+
+    One that runs is left for `up` to refuse.
+    """
     with stack_lock(root):
         state = load_state(root)
         if state is not None and any(record.alive() for record in state.processes.values()):
             return
         for entry in root.iterdir():
-            if entry.is_dir():
+            if entry.name == "logs":
+                shutil.rmtree(old_logs, ignore_errors=True)
+                entry.replace(old_logs)
+            elif entry.is_dir():
                 shutil.rmtree(entry)
             elif entry.name != "stack.lock":
                 entry.unlink()
