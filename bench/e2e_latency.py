@@ -17,10 +17,11 @@ from statistics import median
 import numpy as np
 
 from bench.kit.answers import full_share
+from bench.kit.errors import BenchError
 from bench.kit.load import Load, Run
 from bench.kit.models import FEATURES, write_torch_model
 from bench.kit.scale import seconds, shortened
-from bench.kit.stack import BenchError, BenchStack, bench_stack
+from bench.kit.stack import BenchStack, bench_stack
 from bench.kit.stats import quantile
 from bench.kit.warm import warm_up
 from bench.report import Report

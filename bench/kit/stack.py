@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka.cimpl import NewTopic
 from redis import Redis
 
+from bench.kit.errors import BenchError
 from bench.report import Report
 from deploy.flink_rest import FlinkRest
 from deploy.kafka_admin import admin_client
@@ -31,10 +32,6 @@ Overlay = Mapping[str, Mapping[str, Any]]
 
 TASK_MANAGER = "taskmanager-1"
 _WORKER = (sys.executable, "-m", "cli.main", "worker")
-
-
-class BenchError(RuntimeError):
-    """A bench could not measure what it is for; the message says why."""
 
 
 class BenchStack:
@@ -80,6 +77,10 @@ class BenchStack:
         admin = admin_client(self.settings.kafka.client_config())
         made = admin.create_topics([NewTopic(name, self.settings.topics.partitions, 1)])
         made[name].result(timeout=10)
+
+    def forget_answers(self) -> None:
+        """Empty Redis, so that it never evicts while something is measured."""
+        self.redis.flushall(asynchronous=True)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

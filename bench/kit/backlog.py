@@ -1,0 +1,93 @@
+"""A backlog of records, and how fast it is worked off, seen from the ends of the result topic."""
+
+from __future__ import annotations
+
+import time
+from uuid import uuid4
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from bench.kit.errors import BenchError
+from bench.kit.orders import Orders
+from tidemill.contracts import HEADER_TASK_ID
+from tidemill.settings import Settings
+
+_FILL_LIMIT_S = 35.0  # a TaskManager that stands still for 50 s is given up
+_QUEUE = 200_000
+_SAMPLE_S = 0.1
+_STUCK_S = 60.0
+_PATIENCE_S = 10.0
+
+
+def fill(settings: Settings, topic: str, count: int) -> int:
+    """Produce ``count`` orders as fast as this process can; returns how many it managed in 35 s."""
+    more = {"linger.ms": "5", "queue.buffering.max.messages": str(_QUEUE)}
+    producer = Producer(settings.kafka.producer_config() | more)
+    orders = Orders(uuid4().hex[:8])
+    end_s = time.monotonic() + _FILL_LIMIT_S
+    for number in range(count):
+        task = orders.task(number)
+        if number % 1000 == 0:
+            if time.monotonic() > end_s:
+                count = number
+                break
+            while len(producer) > _QUEUE - 2000:
+                producer.poll(0.01)
+        producer.produce(
+            topic,
+            value=orders.value(task, number),
+            key=orders.key(number),
+            headers=[(HEADER_TASK_ID, task)],
+            timestamp=int(time.time() * 1000),
+        )
+    if left := producer.flush(_PATIENCE_S):
+        raise BenchError(f"{left} of {count} records were not taken by the broker")
+    return count
+
+
+class TopicEnds:
+    """Counts a topic's records by its partitions' ends; those of open transactions count too.
+
+    A transaction leaves a marker a partition at its commit, a few in a run, which count as well.
+    """
+
+    def __init__(self, settings: Settings, topic: str) -> None:
+        config = settings.kafka.consumer_config("bench-ends")
+        self._consumer = Consumer(config | {"isolation.level": "read_uncommitted"})
+        self._parts = [TopicPartition(topic, p) for p in range(settings.topics.partitions)]
+
+    def count(self) -> int:
+        """Records so far."""
+        ends = (self._consumer.get_watermark_offsets(p, timeout=10) for p in self._parts)
+        return sum(end[1] for end in ends if end is not None)
+
+    def follow(self, before: int, count: int) -> list[tuple[float, int]]:
+        """(s, records since ``before``) until there are ``count``; raises BenchError if it stops."""
+        samples = [(time.monotonic(), 0)]
+        moved_s = time.monotonic()
+        while samples[-1][1] < count:
+            time.sleep(_SAMPLE_S)
+            seen, now_s = self.count() - before, time.monotonic()
+            if seen > samples[-1][1]:
+                moved_s = now_s
+            elif now_s - moved_s > _STUCK_S:
+                raise BenchError(f"{seen} of {count} results, and no more for {_STUCK_S:.0f} s")
+            samples.append((now_s, seen))
+        return samples
+
+    def newest(self, count: int) -> list[bytes]:
+        """The values of about ``count`` of the newest records."""
+        each = count // len(self._parts)
+        starts = []
+        for part in self._parts:
+            ends = self._consumer.get_watermark_offsets(part, timeout=10)
+            if ends is not None:
+                starts.append(TopicPartition(part.topic, part.partition, max(0, ends[1] - each)))
+        self._consumer.assign(starts)
+        found = self._consumer.consume(count, _PATIENCE_S / 5)
+        self._consumer.unassign()
+        return [m.value() or b"" for m in found if m.error() is None]
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()
