@@ -50,7 +50,7 @@ def _measure(report: Report, stack: BenchStack, direct_ms: float) -> None:
     lead_in_s = max(1.0, span_s / 3)
     report.note(
         f"{span_s:g} s a rate after {lead_in_s:g} s of the same; broker, Redis, Flink, worker and"
-        " this generator share the cores; latency counts from the call of produce()"
+        " this generator share the cores, no relay runs; latency counts from the call of produce()"
     )
     load = Load(stack.settings)
     warm_up(report, load, top_rate=max(RATES))

@@ -31,7 +31,7 @@ from tidemill.settings import Settings, load_settings
 Overlay = Mapping[str, Mapping[str, Any]]
 
 TASK_MANAGER = "taskmanager-1"
-_WORKER = (sys.executable, "-m", "cli.main", "worker")
+_OURS = (sys.executable, "-m", "cli.main")
 
 
 class BenchStack:
@@ -78,6 +78,10 @@ class BenchStack:
         made = admin.create_topics([NewTopic(name, self.settings.topics.partitions, 1)])
         made[name].result(timeout=10)
 
+    def start_relay(self) -> None:
+        """The relay beside the job, as `tidemill up` has it."""
+        self.stack.add_program("relay", (*_OURS, "relay"))
+
     def forget_answers(self) -> None:
         """Empty Redis, so that it never evicts while something is measured."""
         self.redis.flushall(asynchronous=True)
@@ -105,7 +109,9 @@ def bench_stack(
     settings: dict[str, Mapping[str, Any]] = {**(overlay or {}), "model": {"path": str(model)}}
     started_s = time.monotonic()
     try:
-        with up(root, worker=_WORKER, settings=settings, tools=tools, sizes=sizes) as stack:
+        with up(
+            root, worker=(*_OURS, "worker"), settings=settings, tools=tools, sizes=sizes
+        ) as stack:
             running = BenchStack(stack)
             running.submit()
             report.note(f"stack and job up in {time.monotonic() - started_s:.0f} s")
