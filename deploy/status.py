@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,13 @@ from deploy.topics import TopicState, topic_states
 from tidemill.errors import TidemillError
 from tidemill.settings import Settings
 
+_FULL = "free some space, the job goes on by itself"
+_MIN_FREE_MIB = 64  # a checkpoint with full windows of seen tasks and pending rows
 _REMEDIES = {
-    "No space left on device": "the disk of the state folder is full: free some space, the job"
-    " goes on by itself",
+    "No space left on device": f"the disk of the state folder is full: {_FULL}",
+    # all that Flink tells of a full or unwritable folder; the cause is in the JobManager's log
+    "finalize checkpoint": "checkpoints can't be written: is the disk of execution.checkpointing.dir"
+    f" full? If so {_FULL}",
     "NoResourceAvailableException": "too few free slots: start one more TaskManager",
     "Cannot load user class": "a TaskManager runs on an old classpath: restart it",
     "loadedLibraryNames": "flink-python must lie in the cluster's lib folder and not come with the"
@@ -71,6 +76,7 @@ def gather(settings: Settings, root: Path) -> Status:
     problems: list[str] = []
     processes = _processes(state)
     problems += [f"{p.name} has ended: see {p.log}" for p in processes if not p.alive]
+    problems += disk_problems(state.plan.root, state.plan.checkpoints) if state else []
     overview: dict[str, Any] = {}
     jobs: list[JobStatus] = []
     rest = FlinkRest(settings.flink.address)
@@ -115,6 +121,22 @@ def job_status(rest: FlinkRest, job: JobInfo) -> JobStatus:
         failed_checkpoints=counts["failed"],
         last_checkpoint_ms=latest["end_to_end_duration"] if latest else None,
     )
+
+
+def disk_problems(*folders: Path) -> list[str]:
+    """A line for each folder whose disk is full or all but full."""
+    found = []
+    for folder in folders:
+        try:
+            free_mib = shutil.disk_usage(folder).free >> 20
+        except OSError as error:
+            found.append(f"the state folder {folder} can't be read: {error.strerror}")
+            continue
+        if free_mib < _MIN_FREE_MIB:
+            found.append(
+                f"the disk of the state folder {folder} is full ({free_mib} MiB left): {_FULL}"
+            )
+    return found
 
 
 def remedy(failure: str) -> str:

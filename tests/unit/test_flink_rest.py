@@ -6,14 +6,16 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploy import status
 from deploy.errors import FlinkError
 from deploy.flink_rest import FlinkRest, root_cause
 from deploy.local.ports import HeldPorts
-from deploy.status import job_status, remedy
+from deploy.status import disk_problems, job_status, remedy
 
 TRACE = """org.apache.flink.runtime.JobException: Recovery is suppressed
 \tat org.apache.flink.Somewhere(Somewhere.java:1)
@@ -153,10 +155,24 @@ def test_a_full_disk_that_fails_checkpoints_is_named_with_a_remedy(manager: JobM
             },
         },
     )
-    status = job_status(manager.rest, manager.rest.jobs()[0])
-    assert (status.checkpoints, status.failed_checkpoints) == (3, 2)
-    assert "No space left on device" in status.failure
-    assert "disk of the state folder is full" in status.remedy
+    found = job_status(manager.rest, manager.rest.jobs()[0])
+    assert (found.checkpoints, found.failed_checkpoints) == (3, 2)
+    assert "No space left on device" in found.failure
+    assert "disk of the state folder is full" in found.remedy
+
+
+def test_checkpoints_that_can_not_be_written_point_at_the_disk() -> None:
+    assert "full" in remedy("Failure to finalize checkpoint.")
+
+
+def test_a_full_state_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert disk_problems(tmp_path) == []
+    monkeypatch.setattr(status, "_MIN_FREE_MIB", 1 << 40)
+    (line,) = disk_problems(tmp_path)
+    assert str(tmp_path) in line
+    assert "free some space" in line
+    (gone,) = disk_problems(tmp_path / "gone")
+    assert "No such file" in gone
 
 
 def test_an_unknown_failure_has_no_invented_remedy() -> None:
