@@ -7,7 +7,7 @@ vectorised sort that is 8 and more times faster for batches of thousands of rows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -29,10 +29,12 @@ class Grid:
 
     ``queries`` [features, cells + 2] in the stream's dtype: -inf, the edges, the largest finite
     float up to the width, +inf.  ``categories`` [features]: size of the vocabulary, 0 for numbers.
+    ``folded`` [features, cells] marks codes of categories that count as unseen.
     """
 
     queries: NDArray[Any]
     categories: Ints
+    folded: NDArray[np.bool_]
 
     @classmethod
     def of(cls, edges: list[Floats], categories: list[int], dtype: Any = np.float32) -> Grid:
@@ -46,7 +48,12 @@ class Grid:
         queries[:, 0], queries[:, -1] = -np.inf, np.inf
         for query, row in zip(queries, rows, strict=True):
             query[1 : row.size + 1] = row
-        return cls(queries, np.array(categories, np.int64))
+        folded = np.zeros((len(rows), cells), np.bool_)
+        return cls(queries, np.array(categories, np.int64), folded)
+
+    def folding(self, empty: NDArray[np.bool_]) -> Grid:
+        """The same grid that counts the codes marked in ``empty`` [features, cells] as unseen."""
+        return replace(self, folded=empty & (self.categories > 0)[:, None])
 
     @property
     def cells(self) -> int:
@@ -94,6 +101,8 @@ class Grid:
             row[cells + UNSEEN] = row[0] + row[size + 1 : cells].sum()
             row[:size] = row[1 : size + 1].copy()
             row[size:cells] = 0
+            row[cells + UNSEEN] += row[:cells][self.folded[i]].sum()
+            row[:cells][self.folded[i]] = 0
         return counts
 
 

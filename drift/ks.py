@@ -51,8 +51,8 @@ class KsGrid:
         cells = np.atleast_2d(np.asarray(counts, np.float64))
         edge = np.atleast_2d(np.asarray(at_edge, np.float64))
         alone = np.atleast_2d(np.asarray(single, np.bool_))
-        total = np.maximum(cells.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         running = np.cumsum(cells, axis=1)
+        total = np.maximum(running[:, -1:], np.finfo(np.float64).tiny)
         right = running / total
         left = np.where(alone, -1.0, (running - edge) / total)
         before = np.where(alone, 2.0, (running - cells) / total)

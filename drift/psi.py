@@ -93,15 +93,19 @@ def lower_bound(
     return np.asarray(np.where(possible, np.minimum(bound, value), 0.0))
 
 
-def min_rows(limit: float, m: float, bins: int, alpha: float, dispersion: float = 1.0) -> float:
-    """Smallest window whose noise stays under ``limit`` with chance 1 - ``alpha``.
+def min_rows(
+    limit: float, m: ArrayLike, bins: ArrayLike, alpha: float, dispersion: ArrayLike = 1.0
+) -> Reals:
+    """Smallest window whose noise stays under ``limit`` with chance 1 - ``alpha``, float64 [...].
 
     ``alpha`` is that of one feature: the family's divided by the number of features.  ``dispersion``
     is rows an independent row.  Infinite if the reference alone is too small.
     """
-    quantile = float(special.chdtri(max(bins - 1, 1), alpha))
-    room = limit / quantile - 1.0 / m if m > 0 else 0.0
-    return math.ceil(dispersion / room) if room > 0 else math.inf
+    freedom = np.maximum(np.asarray(bins, np.float64) - 1.0, 1.0)
+    with np.errstate(divide="ignore"):
+        room = limit / special.chdtri(freedom, alpha) - 1.0 / np.asarray(m, np.float64)
+        rows = np.where(room > 0, np.ceil(np.asarray(dispersion) / room), np.inf)
+    return np.asarray(rows)
 
 
 def binned_ks_limit(value: float) -> float:
