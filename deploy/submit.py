@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,28 +34,27 @@ def submit(
 ) -> str:
     """Submit a job of ours and return its id; raises FlinkError with what Flink said.
 
-    ``address`` is the cluster's REST address, ``config`` the settings file, which the cluster must
-    be able to read under the same path. ``cluster_python`` is the interpreter on the TaskManagers,
-    by default this one. ``ship`` sends our packages and jars along, for a cluster that has none of
-    them installed.
+    ``address`` is the cluster's REST address. ``config`` is the settings file; it is read here, as
+    the model's folder is: the cluster needs neither. ``cluster_python`` is the interpreter on the
+    TaskManagers, by default this one. ``ship`` sends our packages and jars along, for a cluster that
+    has none of them installed.
     """
-    python = cluster_python or sys.executable
-    command = [
-        "run",
-        "--detached",
-        "--jobmanager",
-        address,
-        "--pyClientExecutable",
-        sys.executable,
-        "--pyExecutable",
-        python,
-    ]
-    if savepoint:
-        command += ["--fromSavepoint", savepoint]
-    if ship:
-        command += _shipped(tools)
-    command += ["--python", str(checkout_dir() / job), "--config", str(config.absolute())]
-    said = _run_cli([*command, *arguments], tools)
+    with tempfile.TemporaryDirectory(prefix="tidemill-submit-") as scratch:
+        folder = Path(scratch)
+        # elsewhere our folders mean nothing: that interpreter has its packages installed
+        paths = [] if cluster_python else python_path()
+        (folder / "config.yaml").write_text(_client_config(paths))
+        command = ["run", "--detached", "--jobmanager", address]
+        command += ["--pyClientExecutable", sys.executable]
+        command += ["--pyExecutable", cluster_python or sys.executable]
+        if savepoint:
+            command += ["--fromSavepoint", savepoint]
+        jars: list[str] = []
+        if ship:
+            command += ["--pyFiles", str(packed_packages(folder / "tidemill-packages.zip"))]
+            jars = [f"--jar=file://{jar}" for jar in (tools.connector_jar, tools.bridge_jar)]
+        command += ["--python", str(checkout_dir() / job), "--config", str(config.absolute())]
+        said = _run_cli([*command, *jars, *arguments], tools, folder)
     found = re.search(r"JobID ([0-9a-f]{32})", said)
     if found is None:
         raise FlinkError(f"the job was not taken by {address}:\n{_reason(said)}")
@@ -66,57 +66,61 @@ def stop(address: str, job_id: str, target: str | None = None) -> str:
     return FlinkRest(address).stop(job_id, target)
 
 
-def _shipped(tools: Tools) -> list[str]:
-    packages = ",".join(str(checkout_dir() / name) for name in _OUR_PACKAGES)
-    jars = ";".join(f"file://{jar}" for jar in (tools.connector_jar, tools.bridge_jar))
-    return ["--pyFiles", packages, f"-Dpipeline.jars={jars}"]
+def _client_config(paths: Sequence[Path]) -> str:
+    config = "python.execution-mode: thread\n"
+    if paths:
+        config += f"python.pythonpath: {':'.join(map(str, paths))}\n"
+    return config
 
 
-def _run_cli(arguments: list[str], tools: Tools) -> str:
+def packed_packages(target: Path) -> Path:
+    """Our packages in one zip: a folder given to Flink would itself become the root of imports."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+        for package in _OUR_PACKAGES:
+            for source in sorted((checkout_dir() / package).rglob("*.py")):
+                packed.write(source, source.relative_to(checkout_dir()))
+    return target
+
+
+def _run_cli(arguments: list[str], tools: Tools, folder: Path) -> str:
     """Run Flink's own command; its output holds the job's id or the reason of the refusal."""
-    with tempfile.TemporaryDirectory(prefix="tidemill-submit-") as scratch:
-        folder = Path(scratch)
-        (folder / "config.yaml").write_text(
-            "python.execution-mode: thread\n"
-            f"python.pythonpath: {':'.join(map(str, python_path()))}\n"
+    argv = [
+        str(tools.java),
+        "-Xmx256m",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        *java_module_options(),
+        f"-Dlog.file={folder / 'client.log'}",
+        "-cp",
+        ":".join(map(str, tools.flink_jars)),
+        "org.apache.flink.client.cli.CliFrontend",
+        *arguments,
+    ]
+    # the job's settings are read in this command: secrets may come from its environment
+    env = base_environment(keep_settings=True) | {
+        "JAVA_HOME": str(tools.java_home),
+        "FLINK_HOME": str(tools.flink_home),
+        "FLINK_CONF_DIR": str(folder),
+        "FLINK_LOG_DIR": str(folder),
+        "FLINK_LIB_DIR": str(tools.flink_home / "lib"),
+        "FLINK_OPT_DIR": str(tools.flink_home / "opt"),
+        "FLINK_PLUGINS_DIR": str(tools.flink_home / "plugins"),
+    }
+    try:
+        done = subprocess.run(
+            argv,
+            env=env,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=_SUBMIT_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
         )
-        argv = [
-            str(tools.java),
-            "-Xmx256m",
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            *java_module_options(),
-            f"-Dlog.file={folder / 'client.log'}",
-            "-cp",
-            ":".join(map(str, tools.flink_jars)),
-            "org.apache.flink.client.cli.CliFrontend",
-            *arguments,
-        ]
-        # the job's settings are read in this command: secrets may come from its environment
-        env = base_environment(keep_settings=True) | {
-            "JAVA_HOME": str(tools.java_home),
-            "FLINK_HOME": str(tools.flink_home),
-            "FLINK_CONF_DIR": str(folder),
-            "FLINK_LOG_DIR": str(folder),
-            "FLINK_LIB_DIR": str(tools.flink_home / "lib"),
-            "FLINK_OPT_DIR": str(tools.flink_home / "opt"),
-            "FLINK_PLUGINS_DIR": str(tools.flink_home / "plugins"),
-        }
-        try:
-            done = subprocess.run(
-                argv,
-                env=env,
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                timeout=_SUBMIT_TIMEOUT_S,
-                stdin=subprocess.DEVNULL,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise FlinkError(
-                f"the submission took over {_SUBMIT_TIMEOUT_S:.0f} s and was ended: is the cluster"
-                " overloaded, or its address not the one of a Flink?"
-            ) from error
+    except subprocess.TimeoutExpired as error:
+        raise FlinkError(
+            f"the submission took over {_SUBMIT_TIMEOUT_S:.0f} s and was ended: is the cluster"
+            " overloaded, or its address not the one of a Flink?"
+        ) from error
     return done.stdout + done.stderr
 
 

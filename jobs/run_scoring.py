@@ -14,8 +14,12 @@ def main() -> None:
     """Load settings, wire, execute."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", type=Path, required=True, help="settings file (TOML)")
-    settings = load_settings(parser.parse_args().config)
+    parser.add_argument("--jar", action="append", help="URL of a jar that the cluster lacks")
+    given = parser.parse_args()
+    settings = load_settings(given.config)
     env = environment(settings)
+    if given.jar:
+        env.add_jars(*given.jar)
     build_scoring(env, settings)
     env.execute_async(settings.job.name)
 
