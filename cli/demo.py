@@ -19,7 +19,7 @@ def demo(
     seconds: Annotated[
         float,
         typer.Option(
-            min=5, max=3600, envvar="DEMO_SECONDS",
+            min=2, max=3600, envvar="DEMO_SECONDS",
             help="How long orders are sent; starting and counting take about a minute more.",
         ),
     ] = 60,

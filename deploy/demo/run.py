@@ -40,6 +40,7 @@ INTERRUPTED: Final = 130
 WARMUP_S: Final = (
     12.0  # the JVM compiles what it runs often; before that it is 10 to 50 times slower
 )
+WARMUP_RATE: Final = 200.0
 _RUNNING_TIMEOUT_S: Final = 180.0  # 3 on an idle machine
 _PATIENCE_S: Final = 15.0
 _SHORT_PATIENCE_S: Final = 8.0  # of somebody who pressed Ctrl-C, if answers stay out
@@ -101,8 +102,11 @@ class Demo:
             spec = trained_model(self._root / "model", self.say)
             self.say(f"  {quality(spec)}")
         with self._step("reading recorded orders"):
-            orders = later_orders(spec, int(WARMUP_S * options.rate))
+            warmup_rate = min(options.rate, WARMUP_RATE)
+            orders = later_orders(spec, int(WARMUP_S * warmup_rate))
             rate = min(options.rate, len(orders.counted) / options.seconds)
+            if rate < options.rate:
+                self.say(f"  {len(orders.counted)} orders allow {rate:.0f} a second for so long")
         with self._step("starting Kafka, Redis, Flink and the worker"):
             stack = self._start(tools, ends)
             settings = load_settings(stack.settings_path, environ={})
@@ -187,14 +191,14 @@ class Demo:
     ) -> Live:
         options = self._options
         with self._step(f"warming up with {len(orders.warmup)} orders, which do not count"):
-            warmup = Schedule(_now_ms(), WARMUP_S, options.rate)
+            warmup = Schedule(_now_ms(), WARMUP_S, len(orders.warmup) / WARMUP_S)
             live = stage.perform("warm-up", plan_warmup(orders.warmup, warmup))
         if live.answered == 0:
             cause = FlinkRest(settings.flink.address).root_cause(job)
             raise StackError(f"the job answered none of the warm-up orders: {cause or 'see logs'}")
         late_before_ms = warmup.start_ms - REPORTING_DELAY_MS - settings.job.out_of_orderness_ms
         for act in ACTS:
-            with self._step(f"playing {act.title}: {rate:g} a second for {options.seconds:g} s"):
+            with self._step(f"playing {act.title}: {rate:.0f} a second for {options.seconds:g} s"):
                 schedule = Schedule(_now_ms(), options.seconds, rate)
                 script = Script(orders, schedule, late_before_ms, Mix())
                 live = stage.perform(act.title, act.plan(script))
