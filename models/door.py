@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 ADMISSION_TIMEOUT_S = 5.0
 MAX_CONNECTIONS = 256  # agents are one a subtask; more is a leak of a client
+MAX_ADMISSIONS = 64  # strangers who say nothing must not cost a thread each without end
 BACKLOG = 64
 OWNER_ONLY = 0o177  # umask that leaves 0600
 
@@ -49,6 +50,7 @@ class Door:
         self._adopt = adopt
         self._inode = _inode(listener)
         self._closed = False
+        self._admissions = threading.BoundedSemaphore(MAX_ADMISSIONS)
 
     def open(self) -> None:
         """Begin to accept."""
@@ -74,9 +76,16 @@ class Door:
             if self._metrics.progress.connections >= MAX_CONNECTIONS:
                 self._refuse(sock, "too_many", f"{MAX_CONNECTIONS} connections are open")
                 continue
+            self._admissions.acquire()
             threading.Thread(target=self._admit, args=(sock,), name="admit", daemon=True).start()
 
     def _admit(self, sock: socket.socket) -> None:
+        try:
+            self._greet(sock)
+        finally:
+            self._admissions.release()
+
+    def _greet(self, sock: socket.socket) -> None:
         try:
             sock.settimeout(ADMISSION_TIMEOUT_S)
             if sock.family == socket.AF_UNIX:
