@@ -16,7 +16,7 @@ from statistics import median
 
 import numpy as np
 
-from bench.kit.answers import full_share
+from bench.kit.answers import is_full, kinds, values
 from bench.kit.errors import BenchError
 from bench.kit.load import Load, Run
 from bench.kit.models import FEATURES, write_torch_model
@@ -72,8 +72,11 @@ def _tell(report: Report, stack: BenchStack, run_: Run, lead_in_s: float) -> flo
     report.value(f"{rate}.p99", quantile(latencies_ms, 0.99), "ms")
     report.value(f"{rate}.max", latencies_ms[-1], "ms")
     report.value(f"{rate}.answered", run_.answered(numbers), "percent")
-    full = full_share(stack.redis, stack.settings.prefix, run_, numbers)
+    found = [value for _, value in values(stack.redis, stack.settings.prefix, run_, numbers)]
+    full = 100 * sum(map(is_full, found)) / len(numbers)
     report.value(f"{rate}.full", full, "percent")
+    if full < 100:
+        report.note(f"answers at {rate}/s: {kinds(found)}")
     report.value(f"{rate}.behind.p99", quantile(run_.behind_ms(numbers), 0.99), "ms")
     return p50_ms
 

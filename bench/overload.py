@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from bench.kit.answers import is_full, values
+from bench.kit.answers import is_full, kinds, values
 from bench.kit.capacity import rows_per_second
 from bench.kit.load import Load, Run
 from bench.kit.models import SLEEP_BATCH_MS, SLEEP_ROW_MS, SLEEP_ROWS, write_sleeping_model
@@ -79,6 +79,8 @@ def _measure(report: Report, stack: BenchStack, model: Path) -> None:
     tally = _tally(stack, run_, numbers)
     for name in ("full_in_time", "any_in_time", "full", "full_by_answer", "any_by_answer"):
         report.value(name, 100 * getattr(tally, name) / tally.orders, "percent")
+    found = values(stack.redis, stack.settings.prefix, run_, numbers)
+    report.note(f"answers: {kinds(value for _, value in found)}")
     report.value("answered", run_.answered(numbers), "percent")
     report.value("behind.p99", run_.behind_ms(numbers)[len(numbers) * 99 // 100], "ms")
 

@@ -90,15 +90,14 @@ def _job_drain(report: Report, stack: BenchStack) -> Drain:
     topics = stack.settings.topics
 
     def drain(count: int) -> float:
-        ends = TopicEnds(stack.settings, topics.results)
-        before = ends.count()
-        with stack.paused():
-            count = fill(stack.settings, topics.orders, count)
-        rate = steady_rate(ends.follow(before, count), count)
-        newest = ends.newest(SAMPLE)
+        with TopicEnds(stack.settings, topics.results) as ends:
+            before = ends.count()
+            with stack.paused():
+                count = fill(stack.settings, topics.orders, count)
+            rate = steady_rate(ends.follow(before, count), count)
+            newest = ends.newest(SAMPLE)
         if not newest or not all(map(is_full, newest)):
             report.note("some records were not answered by the full model: this is no throughput")
-        ends.close()
         stack.forget_answers()
         return rate
 
@@ -109,11 +108,10 @@ def _loop_drain(stack: BenchStack, model: Path) -> Drain:
     settings_path = stack.stack.settings_path
 
     def drain(count: int) -> float:
-        ends = TopicEnds(stack.settings, LOOP_RESULTS)
-        before = ends.count()
         count = fill(stack.settings, LOOP_ORDERS, count)
         arguments = [str(settings_path), str(model), LOOP_ORDERS, LOOP_RESULTS, str(count)]
-        with stack.paused():
+        with TopicEnds(stack.settings, LOOP_RESULTS) as ends, stack.paused():
+            before = ends.count()
             loop = subprocess.Popen([sys.executable, "-m", "bench.kit.loop", *arguments])
             try:
                 samples = ends.follow(before, count)
@@ -123,7 +121,6 @@ def _loop_drain(stack: BenchStack, model: Path) -> Drain:
                 loop.wait()
         if loop.returncode != 0:
             raise BenchError(f"the hand-written loop ended with {loop.returncode}")
-        ends.close()
         stack.forget_answers()
         return steady_rate(samples, count)
 

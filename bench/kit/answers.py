@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
+import orjson
 from redis import Redis
 
 from bench.kit.load import Run
@@ -22,10 +24,13 @@ def values(redis: Redis, prefix: str, run: Run, numbers: range) -> Iterator[tupl
         yield from ((n, value) for n, value in zip(chunk, found, strict=True) if value is not None)
 
 
-def full_share(redis: Redis, prefix: str, run: Run, numbers: range) -> float:
-    """Percent of the orders that the full model answered."""
-    full = sum(1 for _, value in values(redis, prefix, run, numbers) if is_full(value))
-    return 100 * full / len(numbers)
+def kinds(answers: Iterable[bytes]) -> str:
+    """How often which status, tier and reason was given, the most frequent first."""
+    counted: Counter[str] = Counter()
+    for value in answers:
+        answer = orjson.loads(value)
+        counted[" ".join(filter(None, (answer["status"], answer["tier"], answer["reason"])))] += 1
+    return ", ".join(f"{kind} {count}" for kind, count in counted.most_common())
 
 
 def is_full(value: bytes) -> bool:

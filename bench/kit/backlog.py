@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from types import TracebackType
+from typing import Self
 from uuid import uuid4
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -53,7 +55,9 @@ class TopicEnds:
 
     def __init__(self, settings: Settings, topic: str) -> None:
         config = settings.kafka.consumer_config("bench-ends")
-        self._consumer = Consumer(config | {"isolation.level": "read_uncommitted"})
+        self._consumer = Consumer(
+            config | {"isolation.level": "read_uncommitted", "log_level": "0"}
+        )
         self._parts = [TopicPartition(topic, p) for p in range(settings.topics.partitions)]
 
     def count(self) -> int:
@@ -88,6 +92,13 @@ class TopicEnds:
         self._consumer.unassign()
         return [m.value() or b"" for m in found if m.error() is None]
 
-    def close(self) -> None:
-        """Leave the broker."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._consumer.close()

@@ -41,7 +41,8 @@ class HandWrittenLoop:
         self._spec = load_spec(model)
         self._model = load_model(model, self._spec)
         kafka, redis = settings.kafka, settings.redis
-        self._consumer = Consumer(kafka.consumer_config(GROUP, reset="earliest"))
+        consumer = kafka.consumer_config(GROUP, reset="earliest")
+        self._consumer = Consumer(consumer | {"enable.auto.offset.store": "true"})
         self._consumer.subscribe([source])
         self._producer = Producer(
             kafka.producer_config() | {"queue.buffering.max.messages": "1000000"}

@@ -53,7 +53,7 @@ class BenchStack:
             self.stack.tools,
             savepoint=savepoint,
         )
-        self.flink.wait_running(self.job_id)
+        self.flink.wait_running(self.job_id, timeout_s=240)
 
     def switch(self, overlay: Overlay) -> None:
         """Stop the job with a savepoint and resume it with other settings."""

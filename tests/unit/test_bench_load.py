@@ -7,7 +7,7 @@ from array import array
 
 import pytest
 
-from bench.kit.answers import is_full
+from bench.kit.answers import is_full, kinds
 from bench.kit.load import Run
 from bench.kit.memory import total, totals
 from bench.kit.models import FEATURES
@@ -76,6 +76,15 @@ def test_full_answers_are_told_from_others(status: Status, tier: Tier, expected:
     model = ModelIdentity("m", "1", ("y",))
     [value] = encode_answers(frame, [0], Verdict(status, tier), None, model, (0, ()), 1)
     assert is_full(value) is expected
+
+
+def test_kinds_of_answers_are_counted() -> None:
+    frame = lane_frame(3)
+    model = ModelIdentity("m", "1", ("y",))
+    verdict = Verdict(Status.OK, Tier.RULES, "deadline_near")
+    rules = encode_answers(frame, [0, 1], verdict, None, model, (0, ()), 1)
+    full = encode_answers(frame, [2], Verdict(Status.OK, Tier.FULL), None, model, (0, ()), 1)
+    assert kinds(full + rules) == "ok rules deadline_near 2, ok full 1"
 
 
 def test_memory_adds_up_over_processes_and_minutes() -> None:
