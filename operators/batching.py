@@ -2,7 +2,7 @@
 
 Pure: no clock, no socket, no Flink.  Events go in (`add`, `reply`, `failed`, `link_up`,
 `link_down`, `tick`), decisions come out, and every row leaves exactly once by exactly one of
-`Scored`, `Degrade`, `Refuse` or `FailRow`.  The rules, with their measurements in docs/design.md:
+`Scored`, `Degrade`, `Refuse` or `FailRow`.  The rules, with their measurements in docs/architecture.md:
 
 - work-conserving: an idle worker gets what is there; while it works, rows gather;
 - a row's deadline is set when it enters and never moved;
