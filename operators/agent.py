@@ -3,13 +3,13 @@
 One thread runs the batching logic, speaks to the worker and, while nothing waits, delivers by
 itself; under load a second one delivers, so that a batch computes while the one before it is
 written.  Neither ever touches a Java object.  The lane puts frames in and takes finished ones out;
-a slow worker or Redis therefore never blocks the operator.  All decisions are in `batching.py`.
+a slow worker or Redis therefore never blocks the operator.  All decisions are in `batching.py`,
+what becomes of them in `scorer.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import queue
 import select
@@ -17,35 +17,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from models.messages import Drain, Fail, Hello, Message, Reply
-from models.wire import WireError, encode_score
+from models.wire import WireError
 from operators.agent_link import WorkerAddress, WorkerLink
-from operators.answers import Verdict
 from operators.batch_state import BatchPolicy
-from operators.batch_types import (
-    Chunk,
-    Decision,
-    Degrade,
-    DropLink,
-    FailRow,
-    Refuse,
-    Scored,
-    Send,
-)
-from operators.batching import BatchLogic
 from operators.delivery import AnswerGroup, Deliverer
 from operators.pending import FinishedFrame, Finisher, PendingFrame
 from operators.rules import RuleEngine
+from operators.scorer import Scorer
 from operators.scoring_stats import ScoringStats
-from operators.service_time import ServiceTimes
-from tidemill.contracts import DeadLetterReason, Status, Tier
-
-log = logging.getLogger(__name__)
 
 _LONGEST_WAIT_MS = 200.0
 _STOP_S = 5.0
@@ -54,14 +34,6 @@ _STOP_S = 5.0
 def wall_clock_ms() -> float:
     """Epoch milliseconds, as deadlines are."""
     return time.time() * 1000
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """What the agent remembers of a batch at the worker."""
-
-    chunks: Sequence[Chunk]
-    sent_ms: float
 
 
 class Agent:
@@ -77,21 +49,17 @@ class Agent:
         stats: ScoringStats,
         now_ms: Callable[[], float] = wall_clock_ms,
     ) -> None:
-        self._logic = BatchLogic(policy)
-        self._rules = rules
+        self._scorer = Scorer(
+            policy, finisher.feature_count, finisher.schema_id, rules, self, stats
+        )
         self._deliverer = deliverer
         self._finisher = finisher
-        self._stats = stats
         self._now_ms = now_ms
-        self._width = finisher.feature_count
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK)
         self._link = WorkerLink(worker, self._wake)
         self._poll = select.poll()
         self._poll.register(self._wake_fd, select.POLLIN)
         self._input: deque[PendingFrame] = deque()
-        self._frames: dict[int, PendingFrame] = {}
-        self._sent: dict[int, _Sent] = {}
-        self._groups: list[AnswerGroup] = []
         self._handover: queue.Queue[list[AnswerGroup] | None] = queue.Queue(4)
         self._handed = self._taken = 0
         self.entered_rows = self.left_rows = 0
@@ -148,6 +116,7 @@ class Agent:
             self._hand_over(None)  # neither thread outlives the other
 
     def _score(self) -> None:
+        scorer = self._scorer
         while not self._stopped:
             ready = {fd for fd, _ in self._poll.poll(self._timeout_ms())}
             if self._wake_fd in ready:
@@ -155,13 +124,14 @@ class Agent:
                 self._adopt_link()
             if self._link.sock is not None and self._link.sock.fileno() in ready:
                 self._read_worker()
-            self._take_input()
-            self._apply(self._logic.tick(self._now_ms()))
-            self._pass_on()
+            while self._input:
+                scorer.enter(self._input.popleft(), self._now_ms())
+            scorer.tick(self._now_ms())
+            self._pass_on(scorer.take_groups())
 
     def _timeout_ms(self) -> float:
         now_ms = self._now_ms()
-        wake_ms = self._logic.wake_at(now_ms)
+        wake_ms = self._scorer.wake_at(now_ms)
         if wake_ms is None:
             return _LONGEST_WAIT_MS
         return min(max(wake_ms - now_ms, 0.0), _LONGEST_WAIT_MS)
@@ -171,185 +141,31 @@ class Agent:
         if sock is not None:
             self._poll.register(sock, select.POLLIN)
 
-    def _drop_link(self, why: str) -> None:
-        if self._link.sock is not None:
-            self._poll.unregister(self._link.sock)
-        self._link.drop(why)
-        self._stats.link_drops += 1
-        self._sent.clear()
-        self._apply(self._logic.link_down(self._now_ms()))
-
     def _read_worker(self) -> None:
         try:
             for message in self._link.receive():
-                self._on_message(message)
+                self._scorer.on_message(message, self._now_ms())
         except (OSError, WireError) as error:
-            self._drop_link(str(error))
+            self._scorer.worker_lost(str(error), self._now_ms())
 
-    def _on_message(self, message: Message) -> None:
-        now_ms = self._now_ms()
-        match message:
-            case Reply():
-                self._on_reply(message, now_ms)
-            case Fail():
-                self._sent.pop(message.batch_id, None)
-                reason = DeadLetterReason.MODEL_ERROR
-                self._apply(self._logic.failed(message.batch_id, reason, message.message, now_ms))
-            case Hello():
-                self._on_hello(message, now_ms)
-            case Drain():
-                self._apply(self._logic.drain(now_ms))
-            case _:
-                raise WireError(f"a worker does not send {type(message).__name__}")
+    def send(self, frame: bytes) -> None:
+        """Send one frame to the worker (called by the scorer).  Raises OSError."""
+        self._link.send(frame)
 
-    def _on_hello(self, hello: Hello, now_ms: float) -> None:
-        """Raises WireError when the worker serves another model than the job decodes for."""
-        expected = self._finisher.schema_id
-        if hello.schema_id != expected:
-            raise WireError(
-                f"the worker serves {hello.model} {hello.version} with schema {hello.schema_id}, "
-                f"this job decodes for schema {expected}; start both with the same model folder"
-            )
+    def accepted(self) -> None:
+        """The worker's HELLO fits (called by the scorer)."""
         self._link.accepted()
-        log.info("worker up: %s %s, batches up to %d", hello.model, hello.version, hello.max_rows)
-        service_us = {bucket: float(us) for bucket, us in hello.service_us.items()}
-        times = ServiceTimes.from_warm_up(tuple(hello.buckets), service_us)
-        self._apply(self._logic.link_up(times, hello.max_rows, now_ms))
 
-    def _on_reply(self, reply: Reply, now_ms: float) -> None:
-        service_ms = reply.service_us / 1000
-        sent = self._sent.pop(reply.batch_id, None)
-        if sent is not None and sum(len(chunk) for chunk in sent.chunks) != reply.rows:
-            raise WireError(f"batch {reply.batch_id} was answered with {reply.rows} rows")
-        decisions = self._logic.reply(reply.batch_id, reply.bucket, service_ms, now_ms)
-        for decision in decisions:
-            if isinstance(decision, Scored) and sent is not None:
-                self._on_scored(decision, reply, sent)
-        self._apply([decision for decision in decisions if not isinstance(decision, Scored)])
+    def drop(self, why: str) -> None:
+        """Close the connection (called by the scorer)."""
+        if self._link.sock is not None:
+            self._poll.unregister(self._link.sock)
+        self._link.drop(why)
 
-    def _on_scored(self, scored: Scored, reply: Reply, sent: _Sent) -> None:
-        outputs = np.frombuffer(reply.outputs, np.float32).reshape(reply.rows, reply.out_dim)
-        status = bytes(reply.status)
-        bad = any(status)
-        for chunk, at in zip(scored.chunks, scored.positions, strict=True):
-            pending = self._frames[chunk.frame]
-            waited_ms = max(0.0, sent.sent_ms - pending.frame.first_arrival_ms)
-            queue_ms = waited_ms + reply.queue_us / 1000
-            verdict = Verdict(
-                Status.OK, Tier.FULL, queue_ms=queue_ms, service_ms=reply.service_us / 1000
-            )
-            rows, places = chunk.rows, at
-            if bad:
-                rows, places = self._set_aside(pending, chunk, at, status)
-            if rows:
-                values = _pick(outputs, places)
-                self._groups.append(AnswerGroup(pending, rows, verdict, values))
-
-    def _set_aside(
-        self, pending: PendingFrame, chunk: Chunk, at: Sequence[int], status: bytes
-    ) -> tuple[Sequence[int], Sequence[int]]:
-        """Rows that the worker could not score become errors; returns the others."""
-        good = [
-            (row, place) for row, place in zip(chunk.rows, at, strict=True) if not status[place]
-        ]
-        bad = [row for row, place in zip(chunk.rows, at, strict=True) if status[place]]
-        if bad:
-            verdict = Verdict(
-                Status.ERROR,
-                Tier.NONE,
-                DeadLetterReason.NON_FINITE_OUTPUT,
-                "the model returned NaN or infinity for this record; look at its features",
-            )
-            self._groups.append(AnswerGroup(pending, bad, verdict, dead_letter=True))
-        return [row for row, _ in good], [place for _, place in good]
-
-    def _take_input(self) -> None:
-        while self._input:
-            pending = self._input.popleft()
-            self._frames[pending.number] = pending
-            frame = pending.frame
-            decided: dict[tuple[str, str, str], list[int]] = {}
-            for row, decision in enumerate(frame.decided):
-                if decision is not None:
-                    decided.setdefault(decision, []).append(row)
-            for (status, reason, message), rows in decided.items():
-                verdict = Verdict(Status(status), Tier.NONE, reason, message)
-                self._groups.append(AnswerGroup(pending, rows, verdict))
-            self._enter(pending, frame.deadlines, any(decided))
-
-    def _enter(self, pending: PendingFrame, deadlines: Sequence[int], some_decided: bool) -> None:
-        rows: Sequence[int] = range(len(deadlines))
-        if some_decided:
-            rows = [row for row in rows if pending.frame.decided[row] is None]
-            deadlines = [deadlines[row] for row in rows]
-        if rows:
-            chunk = Chunk(pending.number, rows, deadlines)
-            self._apply(self._logic.add(chunk, self._now_ms()))
-
-    def _apply(self, decisions: Sequence[Decision]) -> None:
-        for decision in decisions:
-            match decision:
-                case Send():
-                    self._send(decision)
-                case Degrade():
-                    self._degrade(decision)
-                case Refuse(chunk, status, reason):
-                    verdict = Verdict(Status(status), Tier.NONE, reason)
-                    self._groups.append(AnswerGroup(self._frames[chunk.frame], chunk.rows, verdict))
-                case FailRow(chunk, reason, message):
-                    verdict = Verdict(Status.ERROR, Tier.NONE, reason, message)
-                    pending = self._frames[chunk.frame]
-                    self._groups.append(AnswerGroup(pending, chunk.rows, verdict, dead_letter=True))
-                case DropLink(reason):
-                    self._drop_link(f"worker {reason}")
-                case Scored():
-                    raise RuntimeError("a score without a reply; `_on_reply` handles these")
-
-    def _send(self, send: Send) -> None:
-        blocks = [self._rows_of(chunk) for chunk in send.chunks]
-        rows = sum(len(chunk) for chunk in send.chunks)
-        frame = encode_score(
-            send.batch_id,
-            b"".join(blocks),
-            rows,
-            4 * self._width,
-            int(send.budget_ms * 1e6),
-            np.arange(rows, dtype="<u4").tobytes(),
-        )
-        self._sent[send.batch_id] = _Sent(send.chunks, self._now_ms())
-        self._stats.sent(rows)
-        try:
-            self._link.send(frame)
-        except OSError as error:
-            self._drop_link(str(error))
-
-    def _degrade(self, decision: Degrade) -> None:
-        chunk = decision.chunk
-        if self._rules is None:
-            raise RuntimeError("rows were degraded though the application has no rule engine")
-        block = np.frombuffer(self._rows_of(chunk), np.float32).reshape(-1, self._width)
-        pending = self._frames[chunk.frame]
-        queue_ms = max(0.0, self._now_ms() - pending.frame.first_arrival_ms)
-        verdict = Verdict(Status.OK, Tier.RULES, decision.reason, queue_ms=queue_ms)
-        self._groups.append(AnswerGroup(pending, chunk.rows, verdict, self._rules.score(block)))
-
-    def _rows_of(self, chunk: Chunk) -> bytes:
-        """The float32 features of the rows of a chunk, row-major."""
-        frame = self._frames[chunk.frame].frame
-        if len(chunk) == len(frame):
-            return frame.block
-        row_bytes = 4 * self._width
-        rows = chunk.rows
-        if isinstance(rows, range):
-            return frame.block[rows.start * row_bytes : rows.stop * row_bytes]
-        block = frame.block
-        return b"".join([block[row * row_bytes : (row + 1) * row_bytes] for row in rows])
-
-    def _pass_on(self) -> None:
+    def _pass_on(self, groups: list[AnswerGroup]) -> None:
         """Deliver what was decided: here while nothing waits, else in the second thread."""
-        if not self._groups:
+        if not groups:
             return
-        groups, self._groups = self._groups, []
         if not self._input and self._handed == self._taken:
             self._finish(self._deliverer.deliver(groups))
             return
@@ -372,12 +188,6 @@ class Agent:
 
     def _finish(self, frames: Sequence[PendingFrame]) -> None:
         for pending in frames:
-            del self._frames[pending.number]
+            self._scorer.forget(pending)
             self.finished.append(self._finisher.finish(pending))
             self.left_rows += len(pending.frame)
-
-
-def _pick(outputs: NDArray[np.float32], places: Sequence[int]) -> NDArray[np.float32]:
-    if isinstance(places, range):
-        return outputs[places.start : places.stop]
-    return outputs[list(places)]

@@ -74,6 +74,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
 
     def __init__(self, config: ScoringConfig) -> None:
         self._config = config
+        self._started: list[Agent] = []
 
     def open(self, runtime_context: Any) -> None:
         config = self._config
@@ -94,10 +95,13 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         self._export_at_ms = 0
         self._stats = ScoringStats()
         self._agent = self._make_agent()
+        self._started.append(self._agent)
         self._agent.start()
 
     def close(self) -> None:
-        self._agent.stop()
+        # Also called after an `open` that failed: an error here would end the whole TaskManager.
+        while self._started:
+            self._started.pop().stop()
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         now_ms = int(time.time() * 1000)
