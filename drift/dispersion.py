@@ -21,26 +21,22 @@ MIN_PANES: Final = 4  # with fewer, the estimate scatters by half of itself
 Reals = NDArray[np.float64]
 
 
-def dispersion(panes: NDArray[np.int64], starts: NDArray[np.int64]) -> Reals:
+def dispersion(panes: Reals, rows: NDArray[np.int64], starts: NDArray[np.int64]) -> Reals:
     """phi >= 1 of every feature, float64 [features]; 1 with fewer than MIN_PANES panes with rows.
 
-    ``panes`` [panes, groups] are counts of the groups of all features side by side, ``starts``
-    [features] the first group of each.  Every feature of a pane has the same number of rows.
+    ``panes`` float64 [panes, groups] are counts of the groups of all features side by side, ``rows``
+    [panes] how many rows each has, ``starts`` [features] the first group of each feature.
     """
-    features = len(starts)
-    width = int(starts[1] - starts[0]) if features > 1 else panes.shape[1]
-    rows = panes[:, :width].sum(axis=1)
-    full = rows > 0
-    count = int(full.sum())
+    if not rows.all():
+        panes, rows = panes[rows > 0], rows[rows > 0]
+    count = len(rows)
     if count < MIN_PANES:
-        return np.ones(features)
-    kept, n = panes[full], rows[full]
-    window = kept.sum(axis=0)
+        return np.ones(len(starts))
+    window = panes.sum(axis=0)
     # sum (c - n q)^2 / (n q) = sum over groups of (sum over panes of c^2/n) / q, less all rows
-    squares = (1.0 / n) @ np.square(kept.astype(np.float64))
-    total = float(n.sum())
-    share = np.maximum(window, 1) / total
-    chi2 = np.add.reduceat(squares / share, starts) - total
+    squares = np.einsum("p,pg,pg->g", 1.0 / rows, panes, panes)
+    total = float(rows.sum())
+    chi2 = np.add.reduceat(squares * total / np.maximum(window, 1.0), starts) - total
     bins = np.add.reduceat((window > 0).astype(np.int64), starts)
     freedom = np.maximum((count - 1) * (bins - 1), 1)
     return np.asarray(np.maximum(chi2 / freedom, 1.0))

@@ -25,13 +25,13 @@ Reals = NDArray[np.float64]
 class Window:
     """What is evaluated: counts int64 [features, width] up to ``end_ms``, and the panes they sum.
 
-    ``starts_ms`` [panes], ``panes`` [panes, groups] as `Evaluator.project` makes them.
+    ``starts_ms`` [panes], ``panes`` float64 [panes, groups] as `Evaluator.project` makes them.
     """
 
     end_ms: int
     total: Ints
     starts_ms: Ints
-    panes: Ints
+    panes: Reals
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class Stats:
     ks_lo: Reals
     ks_hi: Reals
     ks_p: Reals
+    ks_rows: Reals  # effective rows of the window with a place on the line
     ks_at: Ints  # cell
     ks_sign: Ints
     missing: Reals
@@ -91,9 +92,10 @@ class Evaluator:
         if not rows:
             return None
         first = slice(0, int(self._sides.firsts[1]) if len(self._sides.firsts) > 1 else None)
-        side = self._sides.side(window.starts_ms, window.panes[:, first].sum(axis=1))
+        pane_rows = window.panes[:, first].sum(axis=1).astype(np.int64)
+        side = self._sides.side(window.starts_ms, pane_rows)
         coarse = self._sides.padded(self._sides.flat(window.total))
-        phi = dispersion(window.panes, self._sides.firsts)
+        phi = dispersion(window.panes, pane_rows, self._sides.firsts)
         return self._stats(window, rows, side, coarse, phi)
 
     def _stats(self, window: Window, rows: int, side: Side, coarse: Ints, phi: Reals) -> Stats:
@@ -125,6 +127,7 @@ class Evaluator:
             ks_lo=bracket.lo + absent,
             ks_hi=bracket.hi + absent,
             ks_p=ks.p_values(bracket.lo, finite, side.finite) + absent,
+            ks_rows=finite,
             ks_at=bracket.at,
             ks_sign=bracket.sign,
             missing=specials[:, MISSING],

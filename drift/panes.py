@@ -165,16 +165,17 @@ class PaneWindow:
     def _is_past(self, pane_ms: int) -> bool:
         return self.end_ms is not None and pane_ms < self.end_ms
 
-    def panes(self) -> tuple[Ints, Ints]:
-        """Starts int64 [panes] and projected counts int64 [panes, ...] of the window's panes."""
+    def panes(self) -> tuple[Ints, NDArray[np.float64]]:
+        """Starts int64 [panes] and projected counts float64 [panes, ...] of the window's panes."""
         live = sorted(pane for pane in self._sums if self._is_past(pane))
         for pane in live:
             if pane not in self._projected:
                 self._projected[pane] = self._project(self._sums[pane])
         if not live:
             empty = self._project(np.zeros_like(self.total))
-            return np.empty(0, np.int64), np.empty((0, *empty.shape), np.int64)
-        return np.array(live, np.int64), np.stack([self._projected[pane] for pane in live])
+            return np.empty(0, np.int64), np.empty((0, *empty.shape))
+        stacked = np.stack([self._projected[pane] for pane in live], dtype=np.float64)
+        return np.array(live, np.int64), stacked
 
     def snapshot(self) -> bytes:
         """Everything that is kept, for a checkpoint."""

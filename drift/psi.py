@@ -13,6 +13,7 @@ independent: give the effective n (see `drift.dispersion`).
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -73,11 +74,24 @@ def p_value(value: ArrayLike, n: ArrayLike, m: ArrayLike, bins: ArrayLike) -> Re
     return np.asarray(np.where(df > 0, special.chdtrc(np.maximum(df, 1.0), x), 1.0))
 
 
-def critical(n: ArrayLike, m: ArrayLike, bins: ArrayLike, alpha: ArrayLike) -> Reals:
+def quantiles(bins: ArrayLike, alpha: float) -> Reals:
+    """Upper ``alpha`` quantile of chi-square with ``bins`` - 1 degrees of freedom; 0 for one bin."""
+    whole = np.asarray(bins, np.int64)
+    return np.asarray(_quantile_table(alpha, int(whole.max(initial=1)))[whole])
+
+
+@lru_cache(maxsize=32)
+def _quantile_table(alpha: float, bins: int) -> Reals:
+    # the same few are asked for in every window, and one costs as much as a feature's KS
+    freedom = np.maximum(np.arange(bins + 1) - 1.0, 0.0)
+    table = special.chdtri(np.maximum(freedom, 1.0), alpha) * (freedom > 0)
+    table.flags.writeable = False
+    return np.asarray(table)
+
+
+def critical(n: ArrayLike, m: ArrayLike, bins: ArrayLike, alpha: float) -> Reals:
     """PSI that noise exceeds with chance ``alpha``; 0 with a single bin."""
-    df = np.asarray(bins, np.float64) - 1.0
-    quantile = special.chdtri(np.maximum(df, 1.0), np.asarray(alpha, np.float64))
-    return np.asarray(np.where(df > 0, quantile, 0.0) * scale(n, m))
+    return np.asarray(quantiles(bins, alpha) * scale(n, m))
 
 
 def lower_bound(
@@ -101,9 +115,9 @@ def min_rows(
     ``alpha`` is that of one feature: the family's divided by the number of features.  ``dispersion``
     is rows an independent row.  Infinite if the reference alone is too small.
     """
-    freedom = np.maximum(np.asarray(bins, np.float64) - 1.0, 1.0)
+    noise = quantiles(np.maximum(np.asarray(bins, np.int64), 2), alpha)
     with np.errstate(divide="ignore"):
-        room = limit / special.chdtri(freedom, alpha) - 1.0 / np.asarray(m, np.float64)
+        room = limit / noise - 1.0 / np.asarray(m, np.float64)
         rows = np.where(room > 0, np.ceil(np.asarray(dispersion) / room), np.inf)
     return np.asarray(rows)
 
