@@ -65,6 +65,15 @@ class ControlMessage:
     why: str = ""
     who: str = ""
 
+    @property
+    def freezes(self) -> bool:
+        """Whether ``feature`` is frozen by it.
+
+        A pin keeps a feature as it is, and the topic's compaction forgets what that was: it says so.
+        """
+        pinned = self.command == Command.PIN and self.strategy.get("frozen") is True
+        return pinned or self.command == Command.FREEZE
+
     def encode(self) -> bytes:
         """The value of a record of the control topic; its key is ``feature``."""
         return orjson.dumps({"v": CONTROL_VERSION, **asdict(self)})
@@ -161,6 +170,6 @@ class ControlState:
             sorted(
                 name
                 for name, latest in self._latest.items()
-                if latest.command == Command.FREEZE and latest.version > released
+                if latest.freezes and latest.version > released
             )
         )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -127,6 +127,6 @@ def binned_ks_limit(value: float) -> float:
     return math.sqrt(max(value, 0.0)) / 2.0
 
 
-def top_bins(parts: NDArray[Any], count: int) -> list[int]:
+def top_bins(parts: ArrayLike, count: int) -> list[int]:
     """Indices of the bins that add most, the largest first; equal ones in order."""
     return [int(i) for i in np.argsort(-np.asarray(parts), kind="stable")[:count]]
