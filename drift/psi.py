@@ -13,6 +13,7 @@ independent: give the effective n (see `drift.dispersion`).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -48,6 +49,12 @@ def contributions(ref: ArrayLike, cur: ArrayLike, pseudo_count: float = PSEUDO_C
 def psi(ref: ArrayLike, cur: ArrayLike, pseudo_count: float = PSEUDO_COUNT) -> float:
     """PSI of two histograms with the same bins, nats >= 0; raises as `contributions` does."""
     return float(contributions(ref, cur, pseudo_count).sum())
+
+
+def aligned(ref: Mapping[str, int], cur: Mapping[str, int]) -> tuple[list[int], list[int]]:
+    """Counts of both sides over the union of their categories: one that is gone counts as well."""
+    names = sorted(ref.keys() | cur.keys())
+    return [ref.get(name, 0) for name in names], [cur.get(name, 0) for name in names]
 
 
 def kept_bins(ref: ArrayLike, cur: ArrayLike) -> NDArray[np.int64]:
