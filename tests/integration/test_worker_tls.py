@@ -4,64 +4,48 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trustme
 
 from models.address import AddressError
 from models.link import connect
 from models.worker_config import EXIT_SETTINGS, WorkerConfig
 from tests.workers import WorkerProcess, running, tricky_model, values
 
-DAYS = "2"
-NEW_KEY = ("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
 
+class Authority:
+    """A certificate authority whose files lie in `folder`."""
 
-def _openssl(*arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self.file = folder / "ca.pem"
+        self._ca = trustme.CA()
+        self._ca.cert_pem.write_to_path(self.file)
 
-
-def authority(folder: Path) -> Path:
-    """A new certificate authority; its folder holds ca.pem and ca.key."""
-    folder.mkdir()
-    _openssl(
-        "req", "-x509", "-newkey", *NEW_KEY, "-nodes", "-days", DAYS, "-subj", "/CN=test-ca",
-        "-keyout", f"{folder}/ca.key", "-out", f"{folder}/ca.pem",
-    )  # fmt: skip
-    return folder
-
-
-def certificate(ca: Path, name: str, address: str = "127.0.0.1") -> dict[str, str]:
-    """Options of an end whose certificate `ca` signs for an address."""
-    request, extension = ca / f"{name}.csr", ca / f"{name}.ext"
-    extension.write_text(f"subjectAltName=IP:{address}\n")
-    _openssl(
-        "req", "-newkey", *NEW_KEY, "-nodes", "-subj", f"/CN={name}",
-        "-keyout", f"{ca}/{name}.key", "-out", str(request),
-    )  # fmt: skip
-    _openssl(
-        "x509", "-req", "-in", str(request), "-CA", f"{ca}/ca.pem", "-CAkey", f"{ca}/ca.key",
-        "-CAcreateserial", "-days", DAYS, "-extfile", str(extension), "-out", f"{ca}/{name}.pem",
-    )  # fmt: skip
-    return {
-        "tls_ca": f"{ca}/ca.pem",
-        "tls_cert": f"{ca}/{name}.pem",
-        "tls_key": f"{ca}/{name}.key",
-    }
+    def certificate(self, name: str, address: str = "127.0.0.1") -> dict[str, Any]:
+        """Options of an end whose certificate this authority signs for an address."""
+        issued = self._ca.issue_cert(address, common_name=name)
+        cert, key = self._folder / f"{name}.pem", self._folder / f"{name}.key"
+        issued.private_key_pem.write_to_path(key)
+        issued.cert_chain_pems[0].write_to_path(cert)
+        return {"tls_ca": str(self.file), "tls_cert": str(cert), "tls_key": str(key)}
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Our authority."""
-    return authority(tmp_path_factory.mktemp("ca") / "ours")
+    return Authority(tmp_path_factory.mktemp("ca") / "ours")
 
 
 @pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Somebody else's."""
-    return authority(tmp_path_factory.mktemp("ca") / "theirs")
+    return Authority(tmp_path_factory.mktemp("ca") / "theirs")
 
 
 def free_port() -> int:
@@ -72,14 +56,14 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def worker(tmp_path: Path, ours: Path) -> Iterator[WorkerProcess]:
+def worker(tmp_path: Path, ours: Authority) -> Iterator[WorkerProcess]:
     """A worker on TCP with our certificate."""
     config = WorkerConfig(
         str(tricky_model(tmp_path / "model")),
         f"tcp://127.0.0.1:{free_port()}",
-        **certificate(ours, "worker"),  # type: ignore[arg-type]
+        **ours.certificate("worker"),
     )
-    options = certificate(ours, "client")
+    options = ours.certificate("client")
     with running(tmp_path, config, client_options=options) as started:
         started.client()
         yield started
@@ -104,7 +88,7 @@ def test_frames_longer_than_a_tls_record_arrive_whole(worker: WorkerProcess) -> 
 def _refused(worker: WorkerProcess, options: dict[str, str]) -> None:
     """With TLS 1.3 a client learns at its first read that the server didn't want it."""
     with pytest.raises((ssl.SSLError, ConnectionError)):
-        _greeting(connect(worker.address, 30, **options))  # type: ignore[arg-type]
+        _greeting(connect(worker.address, 30, **options))
 
 
 def _greeting(sock: socket.socket) -> bytes:
@@ -116,35 +100,37 @@ def _greeting(sock: socket.socket) -> bytes:
 
 
 def test_a_client_of_another_authority_is_refused(
-    worker: WorkerProcess, ours: Path, theirs: Path
+    worker: WorkerProcess, ours: Authority, theirs: Authority
 ) -> None:
-    mixed = {**certificate(theirs, "client"), "tls_ca": f"{ours}/ca.pem"}
+    mixed = {**theirs.certificate("client"), "tls_ca": str(ours.file)}
     _refused(worker, mixed)
     assert values(worker.client().score(1, [(1, 2)])) == [3]
 
 
-def test_a_client_without_a_certificate_is_refused(worker: WorkerProcess, ours: Path) -> None:
+def test_a_client_without_a_certificate_is_refused(worker: WorkerProcess, ours: Authority) -> None:
     host, _, port = worker.address.removeprefix("tcp://").partition(":")
-    context = ssl.create_default_context(cafile=f"{ours}/ca.pem")
+    context = ssl.create_default_context(cafile=str(ours.file))
     plain = socket.create_connection((host, int(port)), 30)
     with pytest.raises((ssl.SSLError, ConnectionError)):
         _greeting(context.wrap_socket(plain, server_hostname=host))
 
 
-def test_a_worker_of_another_authority_is_not_trusted(worker: WorkerProcess, theirs: Path) -> None:
+def test_a_worker_of_another_authority_is_not_trusted(
+    worker: WorkerProcess, theirs: Authority
+) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
-        connect(worker.address, 30, **certificate(theirs, "client"))  # type: ignore[arg-type]
+        connect(worker.address, 30, **theirs.certificate("client"))
 
 
 def test_a_worker_with_a_certificate_for_another_host_is_not_trusted(
-    tmp_path: Path, ours: Path
+    tmp_path: Path, ours: Authority
 ) -> None:
     config = WorkerConfig(
         str(tricky_model(tmp_path / "model")),
         f"tcp://127.0.0.1:{free_port()}",
-        **certificate(ours, "elsewhere", "192.0.2.1"),  # type: ignore[arg-type]
+        **ours.certificate("elsewhere", "192.0.2.1"),
     )
-    options = certificate(ours, "client")
+    options = ours.certificate("client")
     with (
         running(tmp_path, config, client_options=options) as worker,
         pytest.raises(ssl.SSLCertVerificationError, match="IP address mismatch"),
