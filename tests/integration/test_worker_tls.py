@@ -85,7 +85,7 @@ def test_frames_longer_than_a_tls_record_arrive_whole(worker: WorkerProcess) -> 
             assert values(client.receive()) == [i - batch] * 16
 
 
-def _refused(worker: WorkerProcess, options: dict[str, str]) -> None:
+def _refused(worker: WorkerProcess, options: dict[str, Any]) -> None:
     """With TLS 1.3 a client learns at its first read that the server didn't want it."""
     with pytest.raises((ssl.SSLError, ConnectionError)):
         _greeting(connect(worker.address, 30, **options))
