@@ -118,10 +118,19 @@ def sink_frames(stream: DataStream, settings: Settings, topic: str, name: str) -
 
 
 def stop_on(stream: DataStream) -> None:
-    """A message on ``stream`` ends the job for good; nothing is written anywhere."""
-    stopped = DataStream(
-        stream._j_data_stream.flatMap(bridge().JobStopper()).returns(BYTES.get_java_type_info())
-    ).uid("stopper")
+    """A message on ``stream`` ends the job for good; nothing is written anywhere.
+
+    In a task of its own: an exception that passes a Python operator becomes text on its way, and
+    the job would restart for ever.
+    """
+    stopped = (
+        DataStream(
+            stream._j_data_stream.flatMap(bridge().JobStopper()).returns(BYTES.get_java_type_info())
+        )
+        .uid("stopper")
+        .name("stopper")
+        .start_new_chain()
+    )
     sink = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()
     stopped._j_data_stream.sinkTo(sink).uid("stopper-sink").name("stopper sink")
 

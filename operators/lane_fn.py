@@ -79,6 +79,11 @@ class LaneFunction(KeyedBroadcastProcessFunction):
     def open(self, runtime_context: Any) -> None:
         config = self._config
         sys.setswitchinterval(config.switch_interval_s)
+        # Python's sleep does not see Java's interrupt: without a look at it, a task whose lanes are
+        # full could not be cancelled before its rows' deadlines.
+        from pemja import findClass  # there only inside a TaskManager's JVM
+
+        self._thread = findClass("java.lang.Thread")
         start_logging(config.log_format, config.log_level)
         ttl_ms = config.state_ttl_ms
         self._pending = runtime_context.get_map_state(pending_descriptor(ttl_ms))
@@ -118,6 +123,8 @@ class LaneFunction(KeyedBroadcastProcessFunction):
             self._set_timer(lane, ctx, now_ms)
         yield from self._collect(lane)
         while self._agent.full:
+            if self._thread.currentThread().isInterrupted():
+                raise InterruptedError("the task is cancelled while its lanes are full")
             time.sleep(0.0005)
             yield from self._collect(lane)
 

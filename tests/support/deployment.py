@@ -96,7 +96,8 @@ class Deployment:
         self.settings = load_settings(self.settings_path, environ={})
 
     def submit(self, savepoint: str | None = None) -> str:
-        """Start the job and wait until all its tasks run; returns its id."""
+        """Start the job (in place of the one before) and wait until all its tasks run."""
+        self.cancel()
         self.job_id = submit(
             self.stack.flink_address, self.settings_path, self.stack.tools, savepoint=savepoint
         )
@@ -134,18 +135,23 @@ class Deployment:
     def answers_now(self, tasks: Iterable[str]) -> dict[str, dict[str, Any]]:
         """The answers of those ``tasks`` that have one."""
         wanted = list(tasks)
-        values = self.redis.mget([result_key(self.settings.prefix, task) for task in wanted])
+        values = self.redis.mget([self.key(task) for task in wanted])
         return {
             task: json.loads(value)
             for task, value in zip(wanted, values, strict=True)
             if value is not None
         }
 
+    def key(self, task: str) -> str:
+        """Key of the answer of ``task``."""
+        return result_key(self.settings.prefix, task)
+
     def failed_checkpoints(self) -> list[str]:
-        """Why checkpoints failed, those of the job's start left out: not every task ran then."""
+        """Why checkpoints failed, those left out that met a start or a restart of the job."""
         history = self.flink.checkpoints(self.job_id)["history"]
         reasons = [str(c["failure_message"]) for c in history if c["status"] == "FAILED"]
-        return [reason for reason in reasons if "not running" not in reason]
+        expected = ("not running", "is suspending")
+        return [reason for reason in reasons if not any(text in reason for text in expected)]
 
     def command(self, version: int, command: str, feature: str) -> None:
         """Send a control message."""
@@ -173,10 +179,14 @@ class Deployment:
             60.0,
         )
 
-    def close(self) -> None:
-        """End the job and the worker."""
+    def cancel(self) -> None:
+        """End the job, if it has not ended."""
         if self.job_id and self.flink.state(self.job_id) not in ("FAILED", "FINISHED", "CANCELED"):
             self.flink.cancel(self.job_id)
+
+    def close(self) -> None:
+        """End the job and the worker."""
+        self.cancel()
         self.stack.kill(self.worker)
         self.redis.close()
 
