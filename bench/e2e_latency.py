@@ -16,6 +16,7 @@ from statistics import median
 
 import numpy as np
 
+from bench.kit import missing
 from bench.kit.answers import is_full, kinds, values
 from bench.kit.errors import BenchError
 from bench.kit.load import Load, Run
@@ -72,6 +73,8 @@ def _tell(report: Report, stack: BenchStack, run_: Run, lead_in_s: float) -> flo
     report.value(f"{rate}.p99", quantile(latencies_ms, 0.99), "ms")
     report.value(f"{rate}.max", latencies_ms[-1], "ms")
     report.value(f"{rate}.answered", run_.answered(numbers), "percent")
+    if line := missing.tell(stack.settings, run_, numbers):
+        report.note(line)
     found = [value for _, value in values(stack.redis, stack.settings.prefix, run_, numbers)]
     full = 100 * sum(map(is_full, found)) / len(numbers)
     report.value(f"{rate}.full", full, "percent")

@@ -19,6 +19,7 @@ from typing import Any
 
 import orjson
 
+from bench.kit import missing
 from bench.kit.answers import is_full, kinds, values
 from bench.kit.capacity import rows_per_second
 from bench.kit.load import Load, Run
@@ -82,6 +83,8 @@ def _measure(report: Report, stack: BenchStack, model: Path) -> None:
     found = values(stack.redis, stack.settings.prefix, run_, numbers)
     report.note(f"answers: {kinds(value for _, value in found)}")
     report.value("answered", run_.answered(numbers), "percent")
+    if line := missing.tell(stack.settings, run_, numbers):
+        report.note(line)
     report.value("behind.p99", run_.behind_ms(numbers)[len(numbers) * 99 // 100], "ms")
 
 
