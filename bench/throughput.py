@@ -7,6 +7,7 @@ turns on the same stack; while one drains, the other stands still.
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from statistics import median
 
 from bench.kit.answers import is_full
 from bench.kit.backlog import TopicEnds, fill
+from bench.kit.cpu import cost_line, cpu_s
 from bench.kit.errors import BenchError
 from bench.kit.load import Load
 from bench.kit.models import write_torch_model
@@ -57,7 +59,7 @@ def _measure(report: Report, stack: BenchStack, model: Path) -> None:
     warm_up(report, Load(stack.settings), top_rate=8000)
     stack.make_topic(LOOP_ORDERS)
     stack.make_topic(LOOP_RESULTS)
-    drains = {"job": _job_drain(report, stack), "loop": _loop_drain(stack, model)}
+    drains = {"job": _job_drain(report, stack), "loop": _loop_drain(report, stack, model)}
     records = {name: _records(drain) for name, drain in drains.items()}
     report.note(", ".join(f"{name}: {count} records" for name, count in records.items()))
     rates: dict[str, list[float]] = {name: [] for name in drains}
@@ -94,7 +96,9 @@ def _job_drain(report: Report, stack: BenchStack) -> Drain:
             before = ends.count()
             with stack.paused():
                 count = fill(stack.settings, topics.orders, count)
+            used = cpu_s(stack.stack)
             rate = steady_rate(ends.follow(before, count), count)
+            report.note(f"CPU us a record: {cost_line(used, cpu_s(stack.stack), count)}")
             newest = ends.newest(SAMPLE)
         if not newest or not all(map(is_full, newest)):
             report.note("some records were not answered by the full model: this is no throughput")
@@ -104,7 +108,7 @@ def _job_drain(report: Report, stack: BenchStack) -> Drain:
     return drain
 
 
-def _loop_drain(stack: BenchStack, model: Path) -> Drain:
+def _loop_drain(report: Report, stack: BenchStack, model: Path) -> Drain:
     settings_path = stack.stack.settings_path
 
     def drain(count: int) -> float:
@@ -112,6 +116,7 @@ def _loop_drain(stack: BenchStack, model: Path) -> Drain:
         arguments = [str(settings_path), str(model), LOOP_ORDERS, LOOP_RESULTS, str(count)]
         with TopicEnds(stack.settings, LOOP_RESULTS) as ends, stack.paused():
             before = ends.count()
+            used = cpu_s(stack.stack) | {"loop": _children_cpu_s()}
             loop = subprocess.Popen([sys.executable, "-m", "bench.kit.loop", *arguments])
             try:
                 samples = ends.follow(before, count)
@@ -121,7 +126,14 @@ def _loop_drain(stack: BenchStack, model: Path) -> Drain:
                 loop.wait()
         if loop.returncode != 0:
             raise BenchError(f"the hand-written loop ended with {loop.returncode}")
+        after = cpu_s(stack.stack) | {"loop": _children_cpu_s()}
+        report.note(f"CPU us a record: {cost_line(used, after, count)}")
         stack.forget_answers()
         return steady_rate(samples, count)
 
     return drain
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -8,6 +8,7 @@ from array import array
 import pytest
 
 from bench.kit.answers import is_full, kinds
+from bench.kit.cpu import cost_line
 from bench.kit.load import Run
 from bench.kit.memory import total, totals
 from bench.kit.models import FEATURES
@@ -85,6 +86,12 @@ def test_kinds_of_answers_are_counted() -> None:
     rules = encode_answers(frame, [0, 1], verdict, None, model, (0, ()), 1)
     full = encode_answers(frame, [2], Verdict(Status.OK, Tier.FULL), None, model, (0, ()), 1)
     assert kinds(full + rules) == "ok rules deadline_near 2, ok full 1"
+
+
+def test_the_cost_of_a_record_is_told_by_process() -> None:
+    before = {"kafka": 1.0, "redis": 5.0, "idle": 2.0}
+    after = {"kafka": 1.5, "redis": 6.0, "idle": 2.0, "loop": 0.25}
+    assert cost_line(before, after, 100_000) == "redis 10.0, kafka 5.0, loop 2.5"
 
 
 def test_memory_adds_up_over_processes_and_minutes() -> None:
