@@ -62,6 +62,8 @@ def replay(
     now_ms = time.time_ns() // 1_000_000
     if now:
         events = shifted(events, now_ms)
+        if rate or speed != 1.0:
+            typer.secho(_pace_warning(settings), fg=typer.colors.YELLOW, err=True)
     elif warning := _warning(settings, topic, first.time_ms, now_ms):
         typer.secho(f"warning: {warning}", fg=typer.colors.YELLOW, err=True)
     replayer = Replayer(Producer(settings.kafka.producer_config()), topic, Pace(speed, rate))
@@ -82,6 +84,14 @@ def _chained(first: Recorded, rest: Iterator[Recorded]) -> Iterator[Recorded]:
 def _show(count: ReplayCount) -> None:
     at = time.strftime("%Y-%m-%d %H:%M", time.gmtime(count.last_ms / 1000))
     typer.echo(f"sent {count.sent}, event time {at} UTC", err=True)
+
+
+def _pace_warning(settings: Settings) -> str:
+    return (
+        "warning: --now keeps the distances of the events, so at another pace than --speed 1 their"
+        f" times leave the clock: over {settings.job.future_limit_ms} ms ahead"
+        " (job.future_limit_ms) they become dead letters"
+    )
 
 
 def _warning(settings: Settings, topic: str, oldest_ms: int, now_ms: int) -> str | None:
