@@ -72,13 +72,23 @@ def atoms(ordered: Floats, cells: int) -> Floats:
 def cell_edges(ordered: Floats, cells: int) -> Floats:
     """Edges of the fine histogram, strictly rising, in the dtype of ``ordered`` (sorted, finite).
 
-    At most 2 * ``cells``: an atom takes two.  An atom at the lowest float has no edge below.
+    At most 2 * ``cells``: an atom takes two, and so does a lighter tie that would take its cell over
+    1/cells of the mass.  An atom at the lowest float has no edge below.
     """
+    if ordered.size == 0:
+        return ordered
     own = atoms(ordered, cells)
-    below = np.nextafter(own, np.array(-np.inf, own.dtype))
-    edges = np.unique(np.concatenate((quantile_edges(ordered, cells), below, own)))
+    edges = np.unique(np.concatenate((quantile_edges(ordered, cells), _below(own), own)))
+    heavy = cell_counts(edges, ordered)[:-1] > -(-ordered.size // cells)
+    edges = np.unique(np.concatenate((edges, _below(edges[heavy]))))
     finite: Floats = edges[np.isfinite(edges)]
     return finite
+
+
+def _below(values: Floats) -> Floats:
+    """The next lower number of each value; -inf below the lowest."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(np.nextafter(values, np.array(-np.inf, values.dtype)))
 
 
 def cell_index(edges: ArrayLike, values: ArrayLike) -> Ints:
@@ -103,9 +113,12 @@ def at_edge_counts(edges: Floats, ordered: Floats) -> Ints:
 
 
 def single_valued(edges: Floats) -> NDArray[np.bool_]:
-    """Cells with only one value in them, their right edge: nothing lies between it and the edge below."""
-    inner = np.nextafter(edges[:-1], np.array(np.inf, edges.dtype)) >= edges[1:]
-    return np.concatenate(([False] if edges.size else [], inner, [False])).astype(np.bool_)
+    """Cells with at most one value in them, their right edge: nothing lies between their ends."""
+    top = np.finfo(edges.dtype).max
+    ends = np.concatenate(([-np.inf], edges, [top])).astype(edges.dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        after = np.nextafter(ends[:-1], np.array(np.inf, edges.dtype))
+    return np.asarray(after >= ends[1:], np.bool_)
 
 
 def group_starts(counts: ArrayLike, own: ArrayLike, bins: int) -> Ints:

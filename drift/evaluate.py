@@ -114,7 +114,7 @@ class Evaluator:
             slots=side.slots,
             dispersion=phi,
             effective_rows=n,
-            min_rows=psi.min_rows(self.policy.alert_psi, m, bins, self._alpha, phi),
+            min_rows=psi.min_rows(self.policy.alert_psi, m, bins, self._alpha),
             bins=bins,
             psi=value,
             psi_p=psi.p_value(value, n, m, bins),

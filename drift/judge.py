@@ -49,18 +49,21 @@ def judge(stats: Stats | None, policy: DriftPolicy, features: int) -> list[Judge
     """The verdicts on all ``features``; None for ``stats`` is a window without rows."""
     if stats is None:
         return [Judgement(Level.INSUFFICIENT, reasons=("no rows in the window",))] * features
-    needed = np.maximum(stats.min_rows, policy.min_rows * stats.dispersion)
+    needed = np.maximum(stats.min_rows, policy.min_rows)
     alpha = policy.alpha(features)
-    real = stats.psi_p <= alpha
-    alert = real & (stats.psi >= policy.alert_psi)
+    high = stats.psi >= policy.alert_psi
+    alert = high & (stats.psi_p <= alpha)
+    # rows enough, but so alike that they count as few; a fault's first panes scatter too, and it
+    # must not hide itself by that: hence by the p-value of effective rows, not by their number
+    doubtful = high & ~alert
     candidate = alert & (stats.psi > policy.freeze_psi) & (stats.psi_lower > policy.freeze_bound)
     # a share that the reference has as well is no fault of the stream
     broken = (stats.unusable > policy.unusable_share) & (stats.unusable > 2 * stats.unusable_before)
     enough_ks = stats.ks_rows >= policy.min_rows
     ks_alert = enough_ks & (stats.ks_p <= alpha) & (stats.ks_lo >= policy.ks_alert)
     levels = np.select(
-        [stats.rows < needed, broken, candidate, alert | ks_alert],
-        [Level.INSUFFICIENT, Level.UNUSABLE, Level.CANDIDATE, Level.ALERT],
+        [stats.rows < needed, broken, candidate, alert | ks_alert, doubtful],
+        [Level.INSUFFICIENT, Level.UNUSABLE, Level.CANDIDATE, Level.ALERT, Level.INSUFFICIENT],
         Level.OK,
     )
     distance = np.where(enough_ks, np.nan_to_num(stats.ks_lo), 0.0)
@@ -95,13 +98,23 @@ def judge_bins(
     return value, bool(psi.p_value(value, n, m, psi.kept_bins(ref, cur)) <= alpha)
 
 
+def _too_few(stats: Stats, i: int, policy: DriftPolicy) -> str:
+    needed = max(float(stats.min_rows[i]), policy.min_rows)
+    if stats.rows < needed:
+        return f"{stats.rows} rows, {needed:.0f} are needed"
+    return (
+        f"PSI {stats.psi[i]:.3f} may be noise: {stats.rows} rows count as"
+        f" {stats.effective_rows[i]:.0f}"
+    )
+
+
 def _reasons(
     stats: Stats, i: int, level: Level, ks_alert: bool, policy: DriftPolicy
 ) -> tuple[str, ...]:
     if level is Level.OK:
         return ()
     if level is Level.INSUFFICIENT:
-        return (f"{stats.rows} rows, {stats.min_rows[i]:.0f} are needed",)
+        return (_too_few(stats, i, policy),)
     found = []
     if level is Level.UNUSABLE:
         found.append(

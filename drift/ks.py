@@ -77,8 +77,7 @@ def bracket(grid: KsGrid, cur: ArrayLike) -> KsBracket:
     """Bracket of D for window counts ``cur`` int64 [features, cells]; a window without rows has G = 0."""
     running = np.cumsum(np.atleast_2d(np.asarray(cur)), axis=1)
     total = np.maximum(running[:, -1:], 1)
-    g = running * (1.0 / total)
-    g[:, -1] = running[:, -1] / total[:, 0]  # exactly 1 where the reference has exactly 1
+    g = running / total  # not times 1/total: equal histograms must have a distance of exactly 0
     d = grid.right - g
     above, below = d.argmax(axis=1), d.argmin(axis=1)
     rows = np.arange(len(d))
