@@ -17,7 +17,7 @@ from statistics import median
 
 from bench.kit.answers import is_full
 from bench.kit.backlog import TopicEnds, fill
-from bench.kit.cpu import cost_line, cpu_s
+from bench.kit.cpu import cost_line, cpu_s, thread_cpu_s
 from bench.kit.errors import BenchError
 from bench.kit.load import Load
 from bench.kit.models import write_torch_model
@@ -96,9 +96,11 @@ def _job_drain(report: Report, stack: BenchStack) -> Drain:
             before = ends.count()
             with stack.paused():
                 count = fill(stack.settings, topics.orders, count)
-            used = cpu_s(stack.stack)
+            used, threads = cpu_s(stack.stack), thread_cpu_s(stack.task_manager_pid)
             rate = steady_rate(ends.follow(before, count), count)
             report.note(f"CPU us a record: {cost_line(used, cpu_s(stack.stack), count)}")
+            threads_now = thread_cpu_s(stack.task_manager_pid)
+            report.note(f"TaskManager's threads: {cost_line(threads, threads_now, count)}")
             newest = ends.newest(SAMPLE)
         if not newest or not all(map(is_full, newest)):
             report.note("some records were not answered by the full model: this is no throughput")

@@ -17,10 +17,10 @@ from confluent_kafka.cimpl import NewTopic
 from redis import Redis
 
 from bench.kit.errors import BenchError
+from bench.kit.scale import own_settings
 from bench.report import Report
 from deploy.flink_rest import FlinkRest
 from deploy.kafka_admin import admin_client
-from deploy.local.plan import Sizes
 from deploy.local.render import settings_toml
 from deploy.local.stack import RunningStack, up
 from deploy.submit import submit
@@ -43,6 +43,11 @@ class BenchStack:
         self.flink = FlinkRest(stack.flink_address)
         self.redis: Redis = Redis(port=stack.redis_port)
         self.job_id = ""
+
+    @property
+    def task_manager_pid(self) -> int:
+        """Process of the only TaskManager."""
+        return self.stack.processes[TASK_MANAGER].pid
 
     def submit(self, savepoint: str | None = None) -> None:
         """Start the job and wait until all its tasks run."""
@@ -101,17 +106,19 @@ class BenchStack:
 
 @contextmanager
 def bench_stack(
-    report: Report, model: Path, overlay: Overlay | None = None, sizes: Sizes | None = None
+    report: Report, model: Path, overlay: Overlay | None = None
 ) -> Iterator[BenchStack]:
     """Start everything, submit the job; on an error the stack's folder stays, for its logs."""
     root = Path(tempfile.mkdtemp(prefix="tidemill-bench-"))
     tools = Tools(say=report.note)
     settings: dict[str, Mapping[str, Any]] = {**(overlay or {}), "model": {"path": str(model)}}
+    base = own_settings()
+    if base is not None:
+        report.note(f"settings of {base} below the bench's own")
+    worker = (*_OURS, "worker")
     started_s = time.monotonic()
     try:
-        with up(
-            root, worker=(*_OURS, "worker"), settings=settings, tools=tools, sizes=sizes
-        ) as stack:
+        with up(root, worker=worker, settings=settings, base=base, tools=tools) as stack:
             running = BenchStack(stack)
             running.submit()
             report.note(f"stack and job up in {time.monotonic() - started_s:.0f} s")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from array import array
+from pathlib import Path
 
 import pytest
 
 from bench.kit.answers import is_full, kinds
-from bench.kit.cpu import cost_line
+from bench.kit.cpu import cost_line, thread_cpu_s
 from bench.kit.load import Run
 from bench.kit.memory import total, totals
 from bench.kit.models import FEATURES
@@ -98,6 +100,12 @@ def test_memory_adds_up_over_processes_and_minutes() -> None:
     samples = [(0.0, {"kafka": 400.0, "redis": 20.0}), (90.0, {"kafka": 410.0})]
     assert total(samples[0][1]) == 420.0
     assert totals(samples) == [(0.0, 420.0), (1.5, 410.0)]
+
+
+def test_threads_of_a_process_are_told_by_name() -> None:
+    used_s = thread_cpu_s(os.getpid())
+    assert Path("/proc/self/comm").read_text("utf-8").strip() in used_s
+    assert sum(used_s.values()) > 0
 
 
 def test_bench_seconds_shortens(monkeypatch: pytest.MonkeyPatch) -> None:
