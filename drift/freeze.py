@@ -97,8 +97,10 @@ class FreezeLogic:
     def _trigger(self, name: str, verdict: Judgement, now_ms: int) -> Trigger:
         feature = self.state.features[name]
         aged = self._is_aged(feature, now_ms)
+        if not verdict.judged and aged:
+            return Trigger.AGED
         if not verdict.judged:
-            return Trigger.AGED if aged else Trigger.STARVED
+            return Trigger.STARVED if verdict.level is Level.INSUFFICIENT else Trigger.UNCLEAR
         self._run_clocks(feature, verdict, now_ms)
         held = feature.status.is_frozen and feature.pinned
         if _reached(feature.calm_ms, self.policy.calmness_ms) and not held:

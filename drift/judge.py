@@ -21,6 +21,7 @@ class Level(StrEnum):
     """What a window says about a feature, from nothing to the hardest."""
 
     INSUFFICIENT = "insufficient_data"
+    UNCLEAR = "unclear"  # rows enough, but too alike to tell a high PSI from noise
     OK = "ok"
     ALERT = "alert"
     CANDIDATE = "candidate"  # a freeze, if it lasts
@@ -41,8 +42,8 @@ class Judgement:
 
     @property
     def judged(self) -> bool:
-        """False if the window had too few rows to say anything."""
-        return self.level is not Level.INSUFFICIENT
+        """False if the window's rows are too few, or count as too few, to say anything."""
+        return self.level not in (Level.INSUFFICIENT, Level.UNCLEAR)
 
 
 def judge(stats: Stats | None, policy: DriftPolicy, features: int) -> list[Judgement]:
@@ -55,15 +56,15 @@ def judge(stats: Stats | None, policy: DriftPolicy, features: int) -> list[Judge
     alert = high & (stats.psi_p <= alpha)
     # rows enough, but so alike that they count as few; a fault's first panes scatter too, and it
     # must not hide itself by that: hence by the p-value of effective rows, not by their number
-    doubtful = high & ~alert
+    unclear = high & ~alert
     candidate = alert & (stats.psi > policy.freeze_psi) & (stats.psi_lower > policy.freeze_bound)
     # a share that the reference has as well is no fault of the stream
     broken = (stats.unusable > policy.unusable_share) & (stats.unusable > 2 * stats.unusable_before)
     enough_ks = stats.ks_rows >= policy.min_rows
     ks_alert = enough_ks & (stats.ks_p <= alpha) & (stats.ks_lo >= policy.ks_alert)
     levels = np.select(
-        [stats.rows < needed, broken, candidate, alert | ks_alert, doubtful],
-        [Level.INSUFFICIENT, Level.UNUSABLE, Level.CANDIDATE, Level.ALERT, Level.INSUFFICIENT],
+        [stats.rows < needed, broken, candidate, alert | ks_alert, unclear],
+        [Level.INSUFFICIENT, Level.UNUSABLE, Level.CANDIDATE, Level.ALERT, Level.UNCLEAR],
         Level.OK,
     )
     distance = np.where(enough_ks, np.nan_to_num(stats.ks_lo), 0.0)
@@ -113,7 +114,7 @@ def _reasons(
 ) -> tuple[str, ...]:
     if level is Level.OK:
         return ()
-    if level is Level.INSUFFICIENT:
+    if level in (Level.INSUFFICIENT, Level.UNCLEAR):
         return (_too_few(stats, i, policy),)
     found = []
     if level is Level.UNUSABLE:

@@ -97,7 +97,10 @@ class PaneWindow:
         self._project = project
         self._panes: dict[int, dict[int, _Partial]] = {}
         self._sums: dict[int, Ints] = {}
-        self._projected: dict[int, Ints] = {}
+        self._count = policy.window_ms // policy.pane_ms
+        # one row a pane of the window, at its number modulo their count; zero where there is none
+        self._ring = np.zeros((self._count, project(self.total).size))
+        self._changed: set[int] = set()
 
     @property
     def _begin_ms(self) -> int | None:
@@ -117,15 +120,15 @@ class PaneWindow:
         known = partials.get(source.subtask)
         if known is not None and known.attempt > source.attempt:
             return Put.STALE
-        delta = counts if known is None else counts - known.counts
-        partials[source.subtask] = _Partial(source.attempt, counts.astype(np.int64))
-        self._add(pane_ms, delta)
+        kept = counts.astype(np.int64)  # a copy: the caller may go on counting in its own
+        partials[source.subtask] = _Partial(source.attempt, kept)
+        self._add(pane_ms, kept if known is None else kept - known.counts)
         return Put.TAKEN if known is None else Put.REPLACED
 
     def _add(self, pane_ms: int, delta: Ints) -> None:
         before = self._sums.get(pane_ms)
-        self._sums[pane_ms] = delta.astype(np.int64) if before is None else before + delta
-        self._projected.pop(pane_ms, None)
+        self._sums[pane_ms] = delta if before is None else before + delta
+        self._changed.add(pane_ms)
         if self.end_ms is not None and pane_ms < self.end_ms:
             self.total += delta
 
@@ -143,7 +146,8 @@ class PaneWindow:
             if pane < begin:
                 self.total -= self._sums.pop(pane)
                 del self._panes[pane]
-                self._projected.pop(pane, None)
+                self._ring[self._slot(pane)] = 0.0
+                self._changed.discard(pane)
 
     def due(self, watermark_ms: int) -> Iterator[int]:
         """Ends of the windows that are complete at ``watermark_ms``; slides to each in turn.
@@ -165,17 +169,20 @@ class PaneWindow:
     def _is_past(self, pane_ms: int) -> bool:
         return self.end_ms is not None and pane_ms < self.end_ms
 
+    def _slot(self, pane_ms: int) -> int:
+        return pane_ms // self.policy.pane_ms % self._count
+
     def panes(self) -> tuple[Ints, NDArray[np.float64]]:
-        """Starts int64 [panes] and projected counts float64 [panes, ...] of the window's panes."""
-        live = sorted(pane for pane in self._sums if self._is_past(pane))
-        for pane in live:
-            if pane not in self._projected:
-                self._projected[pane] = self._project(self._sums[pane])
-        if not live:
-            empty = self._project(np.zeros_like(self.total))
-            return np.empty(0, np.int64), np.empty((0, *empty.shape))
-        stacked = np.stack([self._projected[pane] for pane in live], dtype=np.float64)
-        return np.array(live, np.int64), stacked
+        """Starts int64 [panes] and projected counts float64 [panes, groups] of the window's panes.
+
+        In no order of time; a pane without rows is all zero.  The next slide overwrites the counts.
+        """
+        for pane in sorted(pane for pane in self._changed if self._is_past(pane)):
+            self._ring[self._slot(pane)] = self._project(self._sums[pane])
+            self._changed.discard(pane)
+        first = (self._begin_ms or 0) // self.policy.pane_ms
+        numbers = first + (np.arange(self._count, dtype=np.int64) - first) % self._count
+        return numbers * self.policy.pane_ms, self._ring
 
     def snapshot(self) -> bytes:
         """Everything that is kept, for a checkpoint."""

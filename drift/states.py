@@ -33,6 +33,7 @@ class Trigger(StrEnum):
     """What happened to a feature; the last four are commands of a person."""
 
     STARVED = "starved"  # a window with too few rows
+    UNCLEAR = "unclear"  # a window whose high PSI may be noise: nothing changes
     CALM = "calm"  # a window that shows nothing, or no longer enough
     CLEARED = "cleared"  # calm has lasted
     ALARMED = "alarmed"  # a window over the alert's threshold

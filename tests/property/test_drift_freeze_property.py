@@ -24,6 +24,7 @@ VERDICTS = st.sampled_from(
         Judgement(Level.CANDIDATE, 0.4),
         Judgement(Level.UNUSABLE, 2.0),
         Judgement(Level.INSUFFICIENT),
+        Judgement(Level.UNCLEAR, 0.3),
     ]
 )
 WINDOWS = st.lists(st.lists(VERDICTS, min_size=7, max_size=7), max_size=30)

@@ -46,6 +46,11 @@ def test_each_slide_is_a_recount(parts: list[Partial]) -> None:
     for end in range(10, 140, 10):
         window.slide_to(end)
         assert np.array_equal(window.total, recount(parts, end))
+        starts, panes = window.panes()
+        assert set(starts.tolist()) == set(range(end - POLICY.window_ms, end, POLICY.pane_ms))
+        for start, counts in zip(starts.tolist(), panes, strict=True):
+            own = [part for part in parts if part[0] == start]
+            assert counts.tolist() == recount(own, start + 10).ravel().tolist()
     assert not window.total.any()
 
 

@@ -118,6 +118,15 @@ def test_a_healthy_feature_without_rows_is_not_called_ok() -> None:
     assert all(event.control({}) is None for event in run.events)
 
 
+def test_a_window_that_is_unclear_changes_nothing() -> None:
+    unclear = Judgement(Level.UNCLEAR, 0.3)
+    for before in (OK, ALERT, UNUSABLE, NONE):
+        run = Run().step(before)
+        status = run.status()
+        assert run.step(unclear, times=10).status() is status
+    assert Run().step(CANDIDATE).step(unclear, times=20).step(OK).status() is Status.ALERT
+
+
 def test_a_long_freeze_escalates_and_stays_frozen() -> None:
     run = Run().step(UNUSABLE, times=31)
     assert run.changes == [Status.FROZEN, Status.ESCALATED]

@@ -9,12 +9,12 @@ from tidemill.errors import ContractError
 
 # rows are statuses, columns triggers, in the order of the enumerations
 TABLE = """
-             starved      calm         cleared alarmed   broken    aged         freeze  release      pin          rebase
-ok           insufficient ok           ok      alert     frozen    ok           frozen  ok           ok           insufficient
-alert        alert        alert        ok      alert     frozen    alert        frozen  ok           alert        insufficient
-frozen       frozen       frozen       ok      frozen    frozen    escalated    frozen  ok           frozen       insufficient
-insufficient insufficient ok           ok      alert     frozen    insufficient frozen  insufficient insufficient insufficient
-escalated    escalated    escalated    ok      escalated escalated escalated    frozen  ok           escalated    insufficient
+             starved      unclear      calm         cleared alarmed   broken    aged         freeze  release      pin          rebase
+ok           insufficient ok           ok           ok      alert     frozen    ok           frozen  ok           ok           insufficient
+alert        alert        alert        alert        ok      alert     frozen    alert        frozen  ok           alert        insufficient
+frozen       frozen       frozen       frozen       ok      frozen    frozen    escalated    frozen  ok           frozen       insufficient
+insufficient insufficient insufficient ok           ok      alert     frozen    insufficient frozen  insufficient insufficient insufficient
+escalated    escalated    escalated    escalated    ok      escalated escalated escalated    frozen  ok           escalated    insufficient
 """
 
 
