@@ -24,8 +24,8 @@ from drift.reference import Column, Reference, build_reference
 
 FEATURES = 100
 ROWS = 10_000
-TURNS = 25
-SLOW_TURNS = 3
+TURNS = 60
+SLOW_TURNS = 5
 REFERENCE_ROWS = 50_000
 
 
