@@ -22,7 +22,8 @@ def stop(
         str, typer.Option(help="Folder of the savepoint, if not the cluster's default.")
     ] = "",
     no_savepoint: Annotated[
-        bool, typer.Option("--no-savepoint", help="Cancel; pending rows are read again from Kafka.")
+        bool,
+        typer.Option("--no-savepoint", help="Cancel; rows that are not answered yet are lost."),
     ] = False,
     flink: Annotated[
         str, typer.Option(help="HOST:PORT of the JobManager's REST interface (flink.address).")

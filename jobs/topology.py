@@ -11,7 +11,15 @@ from pyflink.datastream import DataStream, StreamExecutionEnvironment
 from pyflink.datastream.data_stream import KeyedStream
 from pyflink.java_gateway import get_gateway
 
-from jobs.kafka_io import frame_source, guarded_watermarks, pack, route, sink_frames, stop_on
+from jobs.kafka_io import (
+    MAX_REQUEST_BYTES,
+    frame_source,
+    guarded_watermarks,
+    pack,
+    route,
+    sink_frames,
+    stop_on,
+)
 from jobs.lanes import check_lanes, lane_labels
 from models.spec import load_spec
 from operators.agent_link import WorkerAddress
@@ -25,6 +33,7 @@ from operators.scoring_config import ScoringConfig
 from tidemill.settings import JobSettings, Settings
 
 RULES_FILE = "rules.json"
+_REQUEST_OVERHEAD_BYTES = 65_536  # of the producer, around one largest record
 
 
 def build_scoring(env: StreamExecutionEnvironment, settings: Settings) -> None:
@@ -82,6 +91,7 @@ def scoring_config(settings: Settings) -> ScoringConfig:
             sla_ms=job.sla_ms,
             future_limit_ms=job.future_limit_ms,
             max_value_bytes=job.max_value_bytes,
+            dead_letter_bytes=MAX_REQUEST_BYTES - _REQUEST_OVERHEAD_BYTES,
         ),
         batch=BatchPolicy(
             max_rows=batch.max_rows,

@@ -31,7 +31,10 @@ class ModelIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What rows that end the same way share.  Times in ms, as spent by the group's batch."""
+    """What rows that end the same way share.  Times in ms, as spent by the group's batch.
+
+    ``model_version`` is the version that scored them; None = the one that the job was made for.
+    """
 
     status: Status
     tier: Tier
@@ -39,6 +42,7 @@ class Verdict:
     message: str | None = None
     queue_ms: float = 0.0
     service_ms: float = 0.0
+    model_version: str | None = None
 
 
 def encode_answers(
@@ -90,7 +94,7 @@ def _template(
             b',"model":',
             text(model.name),
             b',"model_version":',
-            text(model.version),
+            text(verdict.model_version or model.version),
             b',"control_version":%d,"frozen":' % control[0],
             text(control[1]),
             b',"event_ms":%d,"ingest_ms":',

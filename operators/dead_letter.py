@@ -72,10 +72,8 @@ class GuardPolicy:
     window_ms: int = 600_000
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.limit <= 1.0 or self.min_rows < 1 or self.window_ms < 1:
-            raise ValueError(
-                f"{self}: the limit is a share over 0 and up to 1, the others are at least 1"
-            )
+        if not 0.0 <= self.limit <= 1.0 or self.min_rows < 1 or self.window_ms < 1:
+            raise ValueError(f"{self}: the limit is a share from 0 to 1, the others are at least 1")
 
 
 @dataclass(slots=True)

@@ -104,7 +104,9 @@ class Decoder:
 
     def decode(self, frame: BatchFrame) -> DecodedFrame:
         """Every row leaves: as an answer owed, a late record or a dead letter (or two of these)."""
-        lane = LaneFrame(frame.partition, frame.first_arrival_ms)
+        lane = LaneFrame(
+            frame.partition, frame.first_arrival_ms, schema_id=self._schema_id.decode()
+        )
         doubtful = self._read_plain(frame, lane)
         if not doubtful:
             return DecodedFrame(lane if len(lane) else None, None, None, {})

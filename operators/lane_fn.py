@@ -202,6 +202,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         state.add(chunk)
 
     def _put(self, lane: Lane, frame_id: int, frame: LaneFrame) -> None:
+        frame.require_schema(self._config.spec.schema_id)
         control = self._control
         version, frozen = (0, ()) if control is None else (control.version, control.frozen)
         self._numbers += 1

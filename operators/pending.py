@@ -31,7 +31,10 @@ ROUTE_FEATURES: Final = 2
 
 @dataclass(slots=True)
 class PendingFrame:
-    """``lane`` is the lane's key as Flink knows it, ``id`` the frame's key in the lane's state."""
+    """``lane`` is the lane's key as Flink knows it, ``id`` the frame's key in the lane's state.
+
+    ``model_version`` is the version that scored its rows last, if any.
+    """
 
     lane: Any
     id: int
@@ -39,6 +42,7 @@ class PendingFrame:
     frame: LaneFrame
     control_version: int
     frozen: tuple[str, ...]
+    model_version: str | None = None
     answers: list[bytes | None] = field(init=False)
     unsent: set[int] = field(default_factory=set)
     dead: list[tuple[int, str, str]] = field(default_factory=list)
@@ -98,7 +102,7 @@ class Finisher:
     def _results(self, pending: PendingFrame) -> bytes:
         frame = pending.frame
         common: list[tuple[str, bytes | None]] = [
-            (HEADER_MODEL_VERSION, self.model.version.encode()),
+            (HEADER_MODEL_VERSION, (pending.model_version or self.model.version).encode()),
             (HEADER_CONTROL_VERSION, b"%d" % pending.control_version),
         ]
         sent = encode_headers(common)[2:]

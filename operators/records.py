@@ -13,7 +13,8 @@ from typing import Final
 
 from tidemill.errors import ContractError
 
-LANE_FRAME_VERSION: Final = 1
+LANE_FRAME_VERSION: Final = 2
+_READABLE: Final = (1, 2)  # 1 had no schema id
 # The format is pinned: a checkpoint written by one Python has to be read by the next.
 _MARSHAL_FORMAT: Final = 4
 
@@ -43,6 +44,7 @@ class LaneFrame:
     block: bytes = b""
     decided: list[Decision | None] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
+    schema_id: str = ""
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -64,7 +66,17 @@ class LaneFrame:
             b"".join([self.block[i * width : (i + 1) * width] for i in rows]),
             [self.decided[i] for i in rows],
             [self.values[i] for i in rows],
+            self.schema_id,
         )
+
+    def require_schema(self, schema_id: str) -> None:
+        """Raises ContractError if the block was packed for other features than ``schema_id``'s."""
+        if self.schema_id and self.schema_id != schema_id:
+            raise ContractError(
+                f"state has rows packed for schema {self.schema_id}, the model's is {schema_id}:"
+                " resume with the old model, let the pending rows be answered, stop again, and only"
+                " then change the features"
+            )
 
     def encode(self) -> bytes:
         """The frame as bytes, for keyed state."""
@@ -84,6 +96,7 @@ class LaneFrame:
                 self.block,
                 self.decided,
                 self.values,
+                self.schema_id,
             ),
             _MARSHAL_FORMAT,
         )
@@ -96,7 +109,7 @@ class LaneFrame:
         """
         try:
             version, *columns = marshal.loads(data)  # noqa: S302 - our own checkpointed state
-            frame = cls(*columns) if version == LANE_FRAME_VERSION else None
+            frame = cls(*columns) if version in _READABLE else None
         except (ValueError, EOFError, TypeError) as error:
             raise ContractError(
                 f"lane frame of {len(data)} bytes can't be read ({error}): the state is not from"

@@ -81,6 +81,7 @@ class Scorer:
         self._frames: dict[int, PendingFrame] = {}
         self._sent: dict[int, _Sent] = {}
         self._groups: list[AnswerGroup] = []
+        self._version = ""
 
     def enter(self, pending: PendingFrame, now_ms: float) -> None:
         """Take a frame: rows that are decided are answered, the others wait for a batch."""
@@ -153,6 +154,7 @@ class Scorer:
             )
         self._worker.accepted()
         log.info("worker up: %s %s, batches up to %d", hello.model, hello.version, hello.max_rows)
+        self._version = hello.version
         service_us = {bucket: float(us) for bucket, us in hello.service_us.items()}
         times = ServiceTimes.from_warm_up(tuple(hello.buckets), service_us)
         self._apply(self._logic.link_up(times, hello.max_rows, now_ms), now_ms)
@@ -176,8 +178,13 @@ class Scorer:
             pending = self._frames[chunk.frame]
             waited_ms = max(0.0, sent.sent_ms - pending.frame.first_arrival_ms)
             queue_ms = waited_ms + reply.queue_us / 1000
+            pending.model_version = self._version
             verdict = Verdict(
-                Status.OK, Tier.FULL, queue_ms=queue_ms, service_ms=reply.service_us / 1000
+                Status.OK,
+                Tier.FULL,
+                queue_ms=queue_ms,
+                service_ms=reply.service_us / 1000,
+                model_version=self._version,
             )
             rows, places = chunk.rows, at
             if bad:

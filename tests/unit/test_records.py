@@ -49,7 +49,7 @@ def test_the_first_version_is_read() -> None:
         (b"", "0 bytes"),
         (b"TMB1junk", "8 bytes"),
         (FRAME.encode()[:-3], "can't be read"),
-        (marshal.dumps((LANE_FRAME_VERSION + 1, 0, 0), 4), "version 2"),
+        (marshal.dumps((LANE_FRAME_VERSION + 1, 0, 0), 4), "version 3"),
         (marshal.dumps(7, 4), "can't be read"),
         (marshal.dumps((LANE_FRAME_VERSION, 0), 4), "can't be read"),
     ],
@@ -64,3 +64,11 @@ def test_select() -> None:
     assert (chosen.tasks, chosen.block, chosen.values) == (["t-2"], bytes(range(8, 16)), [None])
     assert FRAME.select([0, 1]) == FRAME
     assert len(FRAME.select([])) == 0
+
+
+def test_rows_packed_for_other_features_are_refused() -> None:
+    frame = LaneFrame(0, 0, schema_id="old")
+    frame.require_schema("old")
+    FRAME.require_schema("any")  # version 1 did not say
+    with pytest.raises(ContractError, match="packed for schema old, the model's is new"):
+        LaneFrame.decode(frame.encode()).require_schema("new")

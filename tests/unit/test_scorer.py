@@ -207,3 +207,11 @@ def test_a_reply_with_another_number_of_rows_is_refused() -> None:
     wrong = Score(port.sent[0].batch_id, 1, 8, 0, memoryview(bytes(8)), memoryview(bytes(4)))
     with pytest.raises(WireError, match="1 rows"):
         scorer.on_message(_reply(wrong), 1_501)
+
+
+def test_an_answer_names_the_version_that_scored_it() -> None:
+    scorer, port = _scorer()
+    pending = _enter(scorer, lane_frame(1))
+    scorer.on_message(_reply(port.sent[0]), 1_501)
+    (group,) = scorer.take_groups()
+    assert (group.verdict.model_version, pending.model_version) == ("1", "1")
