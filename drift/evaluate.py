@@ -15,7 +15,7 @@ from drift.binning import MISSING, NEG_INF, POS_INF, UNSEEN
 from drift.cells import Ints
 from drift.dispersion import dispersion
 from drift.policy import DriftPolicy
-from drift.reference import Reference
+from drift.reference import Floors, Reference
 from drift.side import Side, Sides
 
 Reals = NDArray[np.float64]
@@ -64,6 +64,8 @@ class Stats:
     unseen: Reals
     non_finite: Reals
     unusable_before: Reals  # the three together in the reference
+    psi_floor: Reals  # what windows of the reference itself reach, 0 if not measured
+    ks_floor: Reals
 
     @property
     def unusable(self) -> Reals:
@@ -80,6 +82,8 @@ class Evaluator:
         self._sides = Sides(reference)
         self._ordered = reference.numeric
         self._cells = reference.grid.cells
+        none = np.zeros(len(reference.columns))
+        self._floors = reference.floors or Floors(none, none)
         self._alpha = policy.alpha(len(reference.columns))
 
     def project(self, counts: Ints) -> Ints:
@@ -134,6 +138,8 @@ class Evaluator:
             unseen=specials[:, UNSEEN],
             non_finite=specials[:, NEG_INF] + specials[:, POS_INF],
             unusable_before=1.0 - _cells_share(side),
+            psi_floor=self._floors.psi,
+            ks_floor=self._floors.ks,
         )
 
     def _lower(self, value: Reals, n: Reals, m: float, bins: Ints) -> Reals:

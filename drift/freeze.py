@@ -124,9 +124,11 @@ class FreezeLogic:
     def _is_calm(self, status: Status, verdict: Judgement) -> bool:
         if verdict.level is not Level.OK:
             return False
+        value = verdict.psi - verdict.psi_lift
         if status.is_frozen:
-            return verdict.psi < self.policy.freeze_clear_psi
-        return verdict.psi < self.policy.alert_clear_psi and verdict.ks < self.policy.ks_clear
+            return value < self.policy.freeze_clear_psi
+        distance = verdict.ks - verdict.ks_lift
+        return value < self.policy.alert_clear_psi and distance < self.policy.ks_clear
 
     def _is_aged(self, feature: FeatureState, now_ms: int) -> bool:
         since = feature.frozen_since_ms

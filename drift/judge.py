@@ -39,6 +39,9 @@ class Judgement:
     reasons: tuple[str, ...] = field(default=())
     rows: int = 0
     min_rows: float = math.inf
+    psi_lift: float = 0.0
+    """What all thresholds of PSI are raised by: the excess of the reference's own windows."""
+    ks_lift: float = 0.0
 
     @property
     def judged(self) -> bool:
@@ -52,16 +55,19 @@ def judge(stats: Stats | None, policy: DriftPolicy, features: int) -> list[Judge
         return [Judgement(Level.INSUFFICIENT, reasons=("no rows in the window",))] * features
     needed = np.maximum(stats.min_rows, policy.min_rows)
     alpha = policy.alpha(features)
-    high = stats.psi >= policy.alert_psi
+    psi_lift = np.maximum(0.0, stats.psi_floor - policy.alert_psi)
+    ks_lift = np.maximum(0.0, stats.ks_floor - policy.ks_alert)
+    high = stats.psi >= policy.alert_psi + psi_lift
     alert = high & (stats.psi_p <= alpha)
     # rows enough, but so alike that they count as few; a fault's first panes scatter too, and it
     # must not hide itself by that: hence by the p-value of effective rows, not by their number
     unclear = high & ~alert
-    candidate = alert & (stats.psi > policy.freeze_psi) & (stats.psi_lower > policy.freeze_bound)
+    candidate = alert & (stats.psi > policy.freeze_psi + psi_lift)
+    candidate &= stats.psi_lower > policy.freeze_bound + psi_lift
     # a share that the reference has as well is no fault of the stream
     broken = (stats.unusable > policy.unusable_share) & (stats.unusable > 2 * stats.unusable_before)
     enough_ks = stats.ks_rows >= policy.min_rows
-    ks_alert = enough_ks & (stats.ks_p <= alpha) & (stats.ks_lo >= policy.ks_alert)
+    ks_alert = enough_ks & (stats.ks_p <= alpha) & (stats.ks_lo >= policy.ks_alert + ks_lift)
     levels = np.select(
         [stats.rows < needed, broken, candidate, alert | ks_alert, unclear],
         [Level.INSUFFICIENT, Level.UNUSABLE, Level.CANDIDATE, Level.ALERT, Level.UNCLEAR],
@@ -76,6 +82,8 @@ def judge(stats: Stats | None, policy: DriftPolicy, features: int) -> list[Judge
             _reasons(stats, i, Level(str(levels[i])), bool(ks_alert[i]), policy),
             stats.rows,
             float(needed[i]),
+            float(psi_lift[i]),
+            float(ks_lift[i]),
         )
         for i in range(features)
     ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from drift.binning import SPECIALS, Grid
 from drift.cells import Ints
-from drift.reference import Reference
+from drift.reference import Floors, Reference
 from tidemill.errors import ContractError
 
 
@@ -42,7 +42,17 @@ def rebased(base: Reference, newer: Reference, names: Collection[str]) -> Refere
         edges=edges,
         counts=np.stack([_resized(s.counts[:, i], cells, SPECIALS) for s, i in picked], axis=1),
         at_edge=np.stack([_resized(s.at_edge[:, i], cells, 0) for s, i in picked], axis=1),
+        floors=_floors(picked),
     )
+
+
+def _floors(picked: list[tuple[Reference, int]]) -> Floors | None:
+    """Those of each feature's own reference; 0 where none were measured."""
+    if all(source.floors is None for source, _ in picked):
+        return None
+    psi = [source.floors.psi[i] if source.floors else 0.0 for source, i in picked]
+    ks = [source.floors.ks[i] if source.floors else 0.0 for source, i in picked]
+    return Floors(np.array(psi), np.array(ks))
 
 
 def _resized(counts: Ints, cells: int, specials: int) -> Ints:

@@ -47,13 +47,25 @@ class ReferencePolicy:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Floors:
+    """What windows of the reference itself reach: float64 [features], from `drift.noise`.
+
+    Where it is above the alert's threshold, all thresholds of the feature are raised by the excess.
+    """
+
+    psi: NDArray[np.float64]
+    ks: NDArray[np.float64]
+
+
 @dataclass(frozen=True)
 class Reference:
     """Counts of the reference rows.
 
     ``edges`` is one rising array a number and an empty one a category.  ``counts`` int64 [1 + slots,
     features, width] and ``at_edge`` int64 [1 + slots, features, cells] hold all hours first, then
-    each slot.  A row of counts is the cells and the four specials of `drift.binning`.
+    each slot.  A row of counts is the cells and the four specials of `drift.binning`.  ``floors`` of
+    None means that the noise of the stream was not measured.
     """
 
     model: str
@@ -64,6 +76,7 @@ class Reference:
     counts: Ints
     at_edge: Ints
     dtype: str = "float32"
+    floors: Floors | None = None
 
     @cached_property
     def grid(self) -> Grid:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from drift import codec
-from drift.reference import Column, Reference, ReferencePolicy
+from drift.reference import Column, Floors, Reference, ReferencePolicy
 from drift.slots import SlotPolicy
 from drift.vocabulary import Vocabulary
 from tidemill.errors import ContractError
@@ -38,6 +39,7 @@ def encode_reference(reference: Reference) -> bytes:
         edges=np.concatenate([own.astype(reference.dtype) for own in reference.edges]),
         counts=codec.narrow(reference.counts),
         at_edge=codec.narrow(reference.at_edge),
+        floors=_floor_array(reference),
     )
 
 
@@ -55,6 +57,7 @@ def decode_reference(data: bytes) -> Reference:
         counts=arrays["counts"].astype(np.int64),
         at_edge=arrays["at_edge"].astype(np.int64),
         dtype=meta["dtype"],
+        floors=Floors(*arrays["floors"]) if arrays["floors"].size else None,
     )
 
 
@@ -89,6 +92,11 @@ def load_reference(folder: Path, expected_id: str = "") -> Reference:
             " it, or put the other back"
         )
     return decode_reference(data)
+
+
+def _floor_array(reference: Reference) -> NDArray[np.float64]:
+    floors = reference.floors
+    return np.empty((0, 0)) if floors is None else np.stack((floors.psi, floors.ks))
 
 
 def _column_data(column: Column) -> dict[str, Any]:
