@@ -2,7 +2,8 @@
 
 One thread runs the batching logic, speaks to the worker and, while nothing waits, delivers by
 itself; under load a second one delivers, so that a batch computes while the one before it is
-written.  Neither ever touches a Java object.  The lane puts frames in and takes finished ones out;
+written.  A third one looks for a Redis that is away, so that no row waits for its time-outs.  None
+ever touches a Java object.  The lane puts frames in and takes finished ones out;
 a slow worker or Redis therefore never blocks the operator.  All decisions are in `batching.py`,
 what becomes of them in `scorer.py`.
 """
@@ -65,11 +66,16 @@ class Agent:
         self.entered_rows = self.left_rows = 0
         self._max_pending_rows = policy.max_pending_rows
         self._stopped = False
+        self._ended = threading.Event()
         self.finished: deque[FinishedFrame] = deque()
         self.error: BaseException | None = None
         self._threads = [
             threading.Thread(target=self._guard, args=(loop,), name=name, daemon=True)
-            for name, loop in (("score", self._score), ("deliver", self._deliver))
+            for name, loop in (
+                ("score", self._score),
+                ("deliver", self._deliver),
+                ("redis", self._wait_for_redis),
+            )
         ]
 
     def start(self) -> None:
@@ -80,8 +86,7 @@ class Agent:
 
     def stop(self) -> None:
         """End the threads; frames that are not finished stay in the lane's state."""
-        self._stopped = True
-        self._wake()
+        self._end()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(_STOP_S)
@@ -110,10 +115,16 @@ class Agent:
             loop()
         except BaseException as error:  # noqa: BLE001 - the lane raises it in the operator's thread
             self.error = error
-            self._stopped = True
-            self._wake()
         finally:
-            self._hand_over(None)  # neither thread outlives the other
+            self._end()  # no thread outlives the others
+
+    def _end(self) -> None:
+        self._stopped = True
+        self._ended.set()
+        self._deliverer.away.set()
+        self._wake()
+        with contextlib.suppress(queue.Full):  # full: the thread will look by itself
+            self._handover.put_nowait(None)
 
     def _score(self) -> None:
         scorer = self._scorer
@@ -172,19 +183,28 @@ class Agent:
         self._handed += 1
         self._hand_over(groups)
 
-    def _hand_over(self, groups: list[AnswerGroup] | None) -> None:
+    def _hand_over(self, groups: list[AnswerGroup]) -> None:
         """Waits while the second thread is behind, but not for one that has ended."""
-        while True:
+        while not self._stopped:
             with contextlib.suppress(queue.Full):
                 self._handover.put(groups, timeout=_STOP_S / 10)
                 return
-            if self._stopped:
-                return
 
     def _deliver(self) -> None:
-        while (groups := self._handover.get()) is not None:
-            self._finish(self._deliverer.deliver(groups))
-            self._taken += 1
+        while not self._stopped:
+            groups = self._handover.get()
+            if groups is not None:
+                self._finish(self._deliverer.deliver(groups))
+                self._taken += 1
+
+    def _wait_for_redis(self) -> None:
+        while True:
+            self._deliverer.away.wait()
+            if self._stopped:
+                return
+            pause_ms = self._deliverer.reconnect()
+            if pause_ms and self._ended.wait(pause_ms / 1000):
+                return
 
     def _finish(self, frames: Sequence[PendingFrame]) -> None:
         for pending in frames:

@@ -8,6 +8,7 @@ replay the answer that the caller may have read stays, and Kafka gets that one t
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,8 +28,8 @@ log = logging.getLogger(__name__)
 class ResultWriter(Protocol):
     """What delivery needs of Redis; `operators.redis_writer.RedisWriter` is the real one."""
 
-    def ready(self, now_ms: int) -> bool:
-        """Whether a write may be tried now."""
+    def connect(self) -> None:
+        """See whether Redis takes writes.  Blocks for its time-out at most; raises RedisAway."""
 
     def write(self, rows: Sequence[DeliveryRow]) -> list[bytes | None]:
         """Write rows; None = written, bytes = the older value that stays.  Raises RedisAway."""
@@ -59,7 +60,8 @@ class Deliverer:
         self._writer = writer
         self._stats = stats
         self._now_ms = now_ms
-        self._away = False
+        self.away = threading.Event()
+        """Set while Redis is away: until `reconnect` has reached it, no write is tried."""
 
     def deliver(self, groups: Sequence[AnswerGroup]) -> list[PendingFrame]:
         """Answer all rows of ``groups``; returns the frames that are complete with that."""
@@ -86,12 +88,28 @@ class Deliverer:
             done_ms,
         )
 
+    def reconnect(self) -> float:
+        """Try to reach Redis again; returns the pause before the next try in ms, 0 if it is back.
+
+        Blocks for Redis' time-out: call it in a thread on which no row waits.
+        """
+        if self._writer is None:
+            return 0
+        try:
+            self._writer.connect()
+        except RedisAway as error:
+            self._stats.redis_failures += 1
+            return max(1, error.retry_ms)
+        log.info("Redis is back")
+        self.away.clear()
+        return 0
+
     def _write(self, groups: Sequence[AnswerGroup], values: list[list[bytes]]) -> bool:
         """Write to Redis; values that stay there replace ours in ``values``."""
         writer = self._writer
         if writer is None:
             return True
-        if not (writer.ready(int(self._now_ms())) and self._try(writer, groups, values)):
+        if self.away.is_set() or not self._try(writer, groups, values):
             self._stats.owed(sum(len(answers) for answers in values))
             return False
         return True
@@ -110,13 +128,9 @@ class Deliverer:
             kept = writer.write(rows)
         except RedisAway as error:
             self._stats.redis_failures += 1
-            if not self._away:
-                log.warning("%s; until it is back, answers are left to the relay", error)
-            self._away = True
+            log.warning("%s; until it is back, answers are left to the relay", error)
+            self.away.set()
             return False
-        if self._away:
-            log.info("Redis is back")
-            self._away = False
         self._stats.delivered(len(rows), self._now_ms() - began_ms)
         if any(kept):
             self._keep_older(values, kept)
