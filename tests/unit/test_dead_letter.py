@@ -79,7 +79,9 @@ def test_old_rows_leave_by_number_and_by_age() -> None:
     assert guard.share == 0.0
 
 
-@pytest.mark.parametrize("bad", [{"limit": -0.1}, {"limit": 1.1}, {"min_rows": 0}, {"window_ms": 0}])
+@pytest.mark.parametrize(
+    "bad", [{"limit": -0.1}, {"limit": 1.1}, {"min_rows": 0}, {"window_ms": 0}]
+)
 def test_a_policy_that_cant_work(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="limit"):
         GuardPolicy(**{"limit": 0.5, "min_rows": 1, **bad})  # type: ignore[arg-type]
