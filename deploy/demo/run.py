@@ -37,15 +37,16 @@ from tidemill.errors import TidemillError
 from tidemill.settings import Settings, load_settings
 
 INTERRUPTED: Final = 130
-WARMUP_S: Final = (
-    12.0  # the JVM compiles what it runs often; before that it is 10 to 50 times slower
-)
-WARMUP_RATE: Final = 200.0
+# The JVM compiles only what it has run often; before that it is 10 to 50 times slower.
+WARMUP_S: Final = 15.0
+WARMUP_RATE: Final = 400.0
 _RUNNING_TIMEOUT_S: Final = 180.0  # 3 on an idle machine
 _PATIENCE_S: Final = 15.0
 _SHORT_PATIENCE_S: Final = 8.0  # of somebody who pressed Ctrl-C, if answers stay out
 _ANSWER_TTL_S: Final = 900  # the check asks for every answer at the end
 _REDIS_TIMEOUT_S: Final = 10.0
+
+_NOT_COUNTED: Final = "the count did not come to its end: only `sent` is known"
 
 _Trouble = (TidemillError, RedisError, OSError, ValueError)
 
@@ -72,7 +73,7 @@ def run_demo(options: Options, console: Console) -> tuple[int, Report]:
             demo.play(ends)
         code = 0 if demo.report.good else 1
     except KeyboardInterrupt:
-        demo.say(f"interrupted while {demo.at}")
+        demo.tell_interrupt()
         code = INTERRUPTED
     except _Trouble as error:
         demo.tell_failure(error)
@@ -102,8 +103,7 @@ class Demo:
             spec = trained_model(self._root / "model", self.say)
             self.say(f"  {quality(spec)}")
         with self._step("reading recorded orders"):
-            warmup_rate = min(options.rate, WARMUP_RATE)
-            orders = later_orders(spec, int(WARMUP_S * warmup_rate))
+            orders = later_orders(spec, int(WARMUP_S * WARMUP_RATE))
             rate = min(options.rate, len(orders.counted) / options.seconds)
             if rate < options.rate:
                 self.say(f"  {len(orders.counted)} orders allow {rate:.0f} a second for so long")
@@ -116,11 +116,19 @@ class Demo:
             FlinkRest(stack.flink_address).wait_running(job, _RUNNING_TIMEOUT_S)
         self._perform(settings, job, orders, rate, ends)
 
+    def tell_interrupt(self) -> None:
+        """What it did when it was interrupted, and what the count found by then."""
+        self.say(f"demo: interrupted while {self.at}")
+        for problem in self.report.problems:
+            self.say(f"PROBLEM: {problem}")
+
     def tell_failure(self, error: BaseException) -> None:
         """What failed, where the logs are, how to go on."""
         self.say(f"demo: failed while {self.at}: {error}")
         if known := remedy(str(error)):
             self.say(f"demo: {known}")
+        for problem in self.report.problems:
+            self.say(f"PROBLEM: {problem}")
         self.say(f"demo: logs are in {self._stack_root / 'logs'}")
         self.say(
             "demo: run the same command again to go on, what is fetched and trained is kept;"
@@ -175,13 +183,13 @@ class Demo:
         checker = Checker(settings, redis)
         try:
             live = self._acts(settings, job, stage, orders, rate)
+            with self._step("counting in Kafka and Redis"):
+                self.report = checker.check(ledger.entries, stage.heard_ms(), _PATIENCE_S)
         except (KeyboardInterrupt, *_Trouble):
             stage.interrupt()
-            self.report = Report(sent=ledger.counted)  # in case that counting fails too
+            self.report = Report(sent=ledger.counted, problems=[_NOT_COUNTED])
             self.report = checker.check(ledger.entries, stage.heard_ms(), _SHORT_PATIENCE_S)
             raise
-        with self._step("counting in Kafka and Redis"):
-            self.report = checker.check(ledger.entries, stage.heard_ms(), _PATIENCE_S)
         for line in summary(self.report, live, settings):
             self.say(line)
         self.say(self._look_further())
@@ -191,7 +199,7 @@ class Demo:
     ) -> Live:
         options = self._options
         with self._step(f"warming up with {len(orders.warmup)} orders, which do not count"):
-            warmup = Schedule(_now_ms(), WARMUP_S, len(orders.warmup) / WARMUP_S)
+            warmup = Schedule(_now_ms(), WARMUP_S, WARMUP_RATE)
             live = stage.perform("warm-up", plan_warmup(orders.warmup, warmup))
         if live.answered == 0:
             cause = FlinkRest(settings.flink.address).root_cause(job)

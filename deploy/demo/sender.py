@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 
 from deploy.demo.ledger import Entry, Ledger
 from deploy.demo.plan import Sending
+from deploy.demo.topic_reader import QUIET
 from tidemill.errors import NotDelivered, Unavailable
 from tidemill.settings import Settings
 
@@ -22,8 +23,8 @@ class Sender:
     """One producer and its thread. `start`, then `finish`; `stop` ends it early."""
 
     def __init__(self, settings: Settings, ledger: Ledger) -> None:
-        config = settings.kafka.producer_config() | {"linger.ms": "0"}
-        self._producer = Producer(config)
+        config: dict[str, Any] = {**settings.kafka.producer_config(), "linger.ms": "0"}
+        self._producer = Producer(config, logger=QUIET)
         self._topic = settings.topics.orders
         self._ledger = ledger
         self._stopped = threading.Event()

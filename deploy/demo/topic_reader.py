@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +14,14 @@ from tidemill.errors import Unavailable
 from tidemill.settings import Settings
 
 _QUERY_S: Final = 10.0
-_POLL_S: Final = 0.5
+_POLL_S: Final = 0.1  # a batch that is not full waits so long
 _SILENCE_S: Final = 20.0
 _BATCH: Final = 1000
+
+# librdkafka would print each refused connection; what matters is raised
+QUIET: Final = logging.getLogger("tidemill.demo")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +42,10 @@ class TopicReader:
     """Reads whole topics; nothing is committed. Use it from one thread, and close it."""
 
     def __init__(self, settings: Settings) -> None:
-        config = settings.kafka.consumer_config(
+        config: dict[str, Any] = settings.kafka.consumer_config(
             f"tidemill-demo-{uuid.uuid4()}", reset="earliest", read_committed=True
-        )
-        self._consumer = Consumer(config | {"enable.partition.eof": "true"})
+        ) | {"enable.partition.eof": "true"}
+        self._consumer = Consumer(config, logger=QUIET)
 
     def read(self, topic: str) -> list[Read]:
         """Every record that is in the topic now. Raises Unavailable."""
