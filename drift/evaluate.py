@@ -41,7 +41,7 @@ class Stats:
     end_ms: int
     rows: int
     reference_rows: float
-    slots: dict[int, float]
+    slots: dict[int, float]  # weight by slot + 1, and under 0 that of all hours
     dispersion: Reals
     effective_rows: Reals
     min_rows: Reals
