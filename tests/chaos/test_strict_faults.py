@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import psutil
 
-from tests.chaos.conftest import RunFault
+from tests.chaos.conftest import RunFault, overlay
 from tests.support.deployment import Deployment
 from tests.support.faults import Tally
 
@@ -47,3 +49,24 @@ def test_a_killed_redis(strict: Deployment, run_fault: RunFault) -> None:
         strict.stack.restart("redis")
 
     assert_exactly_once(run_fault(strict, "strict: Redis kill -9", kill))
+
+
+def test_switching_modes_under_traffic(strict: Deployment, run_fault: RunFault) -> None:
+    """A savepoint of one mode is resumed in the other, and back; the relay goes on meanwhile."""
+
+    def switch(mode: str) -> None:
+        savepoint = strict.flink.stop(strict.job_id)
+        strict.configure(overlay(mode))
+        strict.submit(savepoint)
+
+    assert_exactly_once(
+        run_fault(strict, "strict: switch to realtime", partial(switch, "realtime"))
+    )
+    # What a realtime job still answers between its savepoint and its end, the strict one, which
+    # does not ask Redis, answers again.  The caller keeps the first answer.
+    tally = run_fault(
+        strict, "realtime: switch to strict", partial(switch, "strict"), one_answer=False
+    )
+    assert len(tally.answers) == tally.sent
+    assert set(tally.differing) <= set(tally.repeated)
+    assert len(tally.repeated) < tally.sent / 4

@@ -1,0 +1,1 @@
+"""The scoring job on real services, counted from outside; one job for the whole folder."""
