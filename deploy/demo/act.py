@@ -56,6 +56,10 @@ def _orders(script: Script) -> list[Sending]:
 ACTS: Final = (Act("orders", _orders),)
 
 
+def _never(_live: Live, _elapsed_s: float) -> bool:
+    return False
+
+
 class Stage:
     """Sends plans on a running stack and watches what comes back; for one thread."""
 
@@ -70,10 +74,13 @@ class Stage:
         self._sender = Sender(settings, ledger)
         self._next_count_s = 0.0
 
-    def perform(self, title: str, plan: Sequence[Sending]) -> Live:
+    def perform(
+        self, title: str, plan: Sequence[Sending], enough: Callable[[Live, float], bool] = _never
+    ) -> Live:
         """Send ``plan``, wait for its answers; raises what the sender raises.
 
-        Also returns when answers stay out: what is missing then is found by the check.
+        ``enough``, asked with the seconds so far, ends it early. Also returns when answers stay
+        out: what is missing then is found by the check.
         """
         live, tasks = Live(), {sending.task for sending in plan if sending.task is not None}
         start_s = heard_s = time.monotonic()
@@ -87,8 +94,10 @@ class Stage:
                 live.sent = len(self._ledger.entries) - before
                 self._count_letters(live, now_s)
                 self._view.show(title, live, now_s - start_s, now_s)
+                if enough(live, now_s - start_s):
+                    self._sender.stop()
                 if not self._sender.busy and (
-                    live.answered == len(tasks) or now_s - heard_s > _QUIET_S
+                    live.answered == self._ledger.tasks_since(before) or now_s - heard_s > _QUIET_S
                 ):
                     break
                 time.sleep(_REFRESH_S)

@@ -63,6 +63,10 @@ class Ledger:
             self.labels.setdefault(entry.task, entry.label)
         self.entries.append(entry)
 
+    def tasks_since(self, first: int) -> int:
+        """How many tasks the entries from number ``first`` on name."""
+        return len({entry.task for entry in self.entries[first:]} - {None})
+
     @property
     def counted(self) -> int:
         """How many tasks were sent, the warm-up's excepted."""

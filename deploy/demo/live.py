@@ -64,6 +64,12 @@ class Live:
         (then_s, before), (_, now) = self._answered_at[0], self._answered_at[-1]
         return (now - before) / (now_s - then_s) if now_s > then_s else 0.0
 
+    def recent_p99(self, answers: int) -> float | None:
+        """p99 in ms, from sending to hearing, of the last ``answers`` with a score; None if fewer."""
+        if len(self._stages) < answers:
+            return None
+        return percentiles([stages["total"] for stages in list(self._stages)[-answers:]])[1]
+
     def stages(self) -> dict[str, tuple[float | None, float | None]]:
         """p50 and p99 of each stage, in ms, of the answers with a score.
 

@@ -21,10 +21,13 @@ _TRAIN_TIMEOUT_S = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Recorded orders in the order of their time, each part later than the one before."""
+    """Recorded orders in the order of their time, each part later than the one before.
 
-    held_back: Sequence[Event]
+    The model has learnt from the days of the warm-up and from none of the others.
+    """
+
     warmup: Sequence[Event]
+    held_back: Sequence[Event]
     counted: Sequence[Event]
 
 
@@ -69,15 +72,14 @@ def quality(spec: ModelSpec) -> str:
     )
 
 
-def later_orders(spec: ModelSpec, warmup: int) -> Orders:
-    """Orders of the days on which ``spec`` was judged; ``warmup`` of them for the warm-up."""
+def recorded_orders(spec: ModelSpec, warmup: int) -> Orders:
+    """``warmup`` orders for the warm-up, then those of the days on which ``spec`` was judged."""
     dataset = DATASETS[DATA_SET]
-    later = dataset.load(default_data(dataset))[-int(spec.trained["test_rows"]) :]
-    held_back = int(len(later) * _HELD_BACK_SHARE)
+    events = dataset.load(default_data(dataset))
+    judged = len(events) - int(spec.trained["test_rows"])
+    counted = judged + int((len(events) - judged) * _HELD_BACK_SHARE)
     return Orders(
-        later[:held_back],
-        later[held_back : held_back + warmup],
-        later[held_back + warmup :],
+        events[max(0, judged - warmup) : judged], events[judged:counted], events[counted:]
     )
 
 

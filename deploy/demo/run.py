@@ -20,7 +20,7 @@ from deploy.demo.act import ACTS, Script, Stage
 from deploy.demo.checker import Checker
 from deploy.demo.ledger import Ledger
 from deploy.demo.live import Live
-from deploy.demo.orders import Orders, later_orders, quality, trained_model
+from deploy.demo.orders import Orders, quality, recorded_orders, trained_model
 from deploy.demo.plan import REPORTING_DELAY_MS, Mix, Schedule, plan_warmup
 from deploy.demo.summary import summary
 from deploy.demo.tally import Report
@@ -37,9 +37,12 @@ from tidemill.errors import TidemillError
 from tidemill.settings import Settings, load_settings
 
 INTERRUPTED: Final = 130
-# The JVM compiles only what it has run often; before that it is 10 to 50 times slower.
-WARMUP_S: Final = 15.0
-WARMUP_RATE: Final = 400.0
+# The JVM compiles only what it has run often; before that it is 10 to 50 times slower. How long
+# that takes depends on the machine: the warm-up ends when answers come fast, or at its limit.
+WARMUP_RATE: Final = 300.0
+WARMUP_S: Final = (10.0, 30.0)
+WARM_P99_MS: Final = 50.0
+_WARM_ANSWERS: Final = 600
 _RUNNING_TIMEOUT_S: Final = 180.0  # 3 on an idle machine
 _PATIENCE_S: Final = 15.0
 _SHORT_PATIENCE_S: Final = 8.0  # of somebody who pressed Ctrl-C, if answers stay out
@@ -90,6 +93,7 @@ class Demo:
         self.say = console_printer(console)
         self.at = "starting"
         self.report = Report()
+        self._played = False
 
     def play(self, ends: ExitStack) -> None:
         """Everything, in order; ``ends`` gets what must be ended."""
@@ -103,7 +107,7 @@ class Demo:
             spec = trained_model(self._root / "model", self.say)
             self.say(f"  {quality(spec)}")
         with self._step("reading recorded orders"):
-            orders = later_orders(spec, int(WARMUP_S * WARMUP_RATE))
+            orders = recorded_orders(spec, int(WARMUP_S[1] * WARMUP_RATE))
             rate = min(options.rate, len(orders.counted) / options.seconds)
             if rate < options.rate:
                 self.say(f"  {len(orders.counted)} orders allow {rate:.0f} a second for so long")
@@ -138,7 +142,10 @@ class Demo:
     def _look_further(self) -> str:
         look = "tidemill dlq list, late, results --follow, predict"
         if self._options.keep:
-            return f"it still runs: {look}, each with --config {self._stack_root}/tidemill.toml"
+            return (
+                f"it still runs: {look}, each with --config {self._stack_root}/tidemill.toml;"
+                f" tidemill down --data {self._stack_root} ends it"
+            )
         return f"tidemill demo --keep leaves it running for a look: {look}; README.md tells more"
 
     @property
@@ -147,7 +154,6 @@ class Demo:
 
     def _start(self, tools: Tools, ends: ExitStack) -> RunningStack:
         _clear(self._stack_root, self._root / "logs-of-last-time")
-        keep = self._options.keep
         stack = up(
             self._stack_root,
             worker=[sys.executable, "-m", "cli.main", "worker"],
@@ -156,16 +162,15 @@ class Demo:
                 "model": {"path": str(self._root / "model")},
                 "redis": {"ttl_s": _ANSWER_TTL_S + int(self._options.seconds)},
             },
-            owned=not keep,
+            owned=not self._options.keep,
             tools=tools,
         )
-        if keep:
-            self.say(f"  it will stay: end it with tidemill down --data {self._stack_root}")
-        else:
-            ends.callback(self._end, stack)
+        ends.callback(self._end, stack)
         return stack
 
     def _end(self, stack: RunningStack) -> None:
+        if self._played and self._options.keep:
+            return
         with _uninterruptible():
             stack.down()
 
@@ -192,15 +197,16 @@ class Demo:
             raise
         for line in summary(self.report, live, settings):
             self.say(line)
+        self._played = True
         self.say(self._look_further())
 
     def _acts(
         self, settings: Settings, job: str, stage: Stage, orders: Orders, rate: float
     ) -> Live:
         options = self._options
-        with self._step(f"warming up with {len(orders.warmup)} orders, which do not count"):
-            warmup = Schedule(_now_ms(), WARMUP_S, WARMUP_RATE)
-            live = stage.perform("warm-up", plan_warmup(orders.warmup, warmup))
+        with self._step("warming up with orders that do not count"):
+            warmup = Schedule(_now_ms(), WARMUP_S[1], WARMUP_RATE)
+            live = stage.perform("warm-up", plan_warmup(orders.warmup, warmup), _warm)
         if live.answered == 0:
             cause = FlinkRest(settings.flink.address).root_cause(job)
             raise StackError(f"the job answered none of the warm-up orders: {cause or 'see logs'}")
@@ -219,6 +225,11 @@ class Demo:
         start_s = time.monotonic()
         yield
         self.say(f"  {time.monotonic() - start_s:.1f} s")
+
+
+def _warm(live: Live, elapsed_s: float) -> bool:
+    p99 = live.recent_p99(_WARM_ANSWERS)
+    return elapsed_s > WARMUP_S[0] and p99 is not None and p99 < WARM_P99_MS
 
 
 def _clear(root: Path, old_logs: Path) -> None:

@@ -45,6 +45,14 @@ def test_without_answers_there_are_no_percentiles() -> None:
     assert set(Live().stages().values()) == {(None, None)}
 
 
+def test_the_recent_p99_is_of_the_last_answers_alone() -> None:
+    assert fed(9).recent_p99(10) is None
+    slow_then_fast = fed(100)
+    for i in range(10):
+        slow_then_fast.add(Answer.from_json(answer(f"fast-{i}")), 5.0, 21.0, label=None)
+    assert slow_then_fast.recent_p99(10) == 16.0
+
+
 def test_the_rate_is_of_the_last_seconds() -> None:
     live = Live()
     assert live.rate(0.0) == 0.0
