@@ -1,1 +1,1 @@
-"""Faults under traffic on real services; one job a mode for the whole folder."""
+"""Faults under traffic on real services; one job a file."""

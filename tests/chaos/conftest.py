@@ -1,4 +1,4 @@
-"""One job a mode for all faults of this folder, and the table of what became of their orders."""
+"""One job a file of faults, one file a mode, and the table of what became of their orders."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.write_line(line)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def realtime(stack: RunningStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """A warm job in realtime mode with its supervised worker and its relay."""
     yield from _deploy(stack, tmp_path_factory, "realtime")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def strict(stack: RunningStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """A warm job with exactly-once sinks; only the relay writes Redis."""
     yield from _deploy(stack, tmp_path_factory, "strict")
