@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _CONNECT_TIMEOUT_S = 1.0
 _SEND_TIMEOUT_S = 0.5
 _FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 0.25  # a worker that is back should not be missed for long
 
 
 @dataclass(frozen=True, slots=True)
