@@ -7,7 +7,17 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from deploy.kafka_admin import admin_client
@@ -45,6 +55,24 @@ def make_topics(settings: Settings, names: Sequence[str], partitions: int, **con
     new = [NewTopic(name, partitions, 1, config=config) for name in names]
     for future in admin.create_topics(new).values():
         future.result(LONG_S)
+    for name in names:
+        _wait_known(admin, name)
+
+
+def _wait_known(admin: AdminClient, topic: str) -> None:
+    """The controller has made the topic; the broker knows it a moment later."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    until_s = time.monotonic() + LONG_S
+    while True:
+        try:
+            admin.describe_configs([resource])[resource].result(LONG_S)
+        except KafkaException as error:
+            unknown = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+            if not unknown or time.monotonic() > until_s:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 def produce(settings: Settings, topic: str, records: Sequence[dict[str, Any]]) -> None:
