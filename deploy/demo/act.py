@@ -113,11 +113,8 @@ class Stage:
     def heard_ms(self) -> dict[str, float]:
         """From producing to the callback of each task that was heard."""
         sent_ns = self._ledger.sent_ns
-        return {
-            task: (heard_ns - sent_ns[task]) / 1e6
-            for task, heard_ns in self._listener.heard_ns.items()
-            if task in sent_ns
-        }
+        heard_ns = self._listener.heard_ns.copy()  # the listener adds to it meanwhile
+        return {t: (at_ns - sent_ns[t]) / 1e6 for t, at_ns in heard_ns.items() if t in sent_ns}
 
     def close(self) -> None:
         """Stop sending and listening."""

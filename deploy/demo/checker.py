@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from redis import Redis
@@ -27,14 +27,17 @@ class Checker:
         self._redis = redis
 
     def check(
-        self, entries: Sequence[Entry], heard_ms: Mapping[str, float], patience_s: float
+        self,
+        entries: Sequence[Entry],
+        heard_ms: Callable[[], Mapping[str, float]],
+        patience_s: float,
     ) -> Report:
         """Count; what is on its way still may come for ``patience_s``. Raises Unavailable."""
         end_s = time.monotonic() + patience_s
         reader = TopicReader(self._settings)
         try:
             while True:
-                found = self._gather(reader, entries, heard_ms)
+                found = self._gather(reader, entries, heard_ms())
                 report = tally(entries, found, strict=self._settings.job.mode == "strict")
                 if not report.problems or time.monotonic() > end_s:
                     return report

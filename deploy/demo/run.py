@@ -189,11 +189,11 @@ class Demo:
         try:
             live = self._acts(settings, job, stage, orders, rate)
             with self._step("counting in Kafka and Redis"):
-                self.report = checker.check(ledger.entries, stage.heard_ms(), _PATIENCE_S)
+                self.report = checker.check(ledger.entries, stage.heard_ms, _PATIENCE_S)
         except (KeyboardInterrupt, *_Trouble):
             stage.interrupt()
             self.report = Report(sent=ledger.counted, problems=[_NOT_COUNTED])
-            self.report = checker.check(ledger.entries, stage.heard_ms(), _SHORT_PATIENCE_S)
+            self.report = checker.check(ledger.entries, stage.heard_ms, _SHORT_PATIENCE_S)
             raise
         for line in summary(self.report, live, settings):
             self.say(line)
