@@ -85,6 +85,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
 
         self._thread = findClass("java.lang.Thread")
         start_logging(config.log_format, config.log_level)
+        self._schema_id = config.spec.schema_id  # a hash of all features: not once a frame
         ttl_ms = config.state_ttl_ms
         self._pending = runtime_context.get_map_state(pending_descriptor(ttl_ms))
         self._seen = [
@@ -202,7 +203,7 @@ class LaneFunction(KeyedBroadcastProcessFunction):
         state.add(chunk)
 
     def _put(self, lane: Lane, frame_id: int, frame: LaneFrame) -> None:
-        frame.require_schema(self._config.spec.schema_id)
+        frame.require_schema(self._schema_id)
         control = self._control
         version, frozen = (0, ()) if control is None else (control.version, control.frozen)
         self._numbers += 1
